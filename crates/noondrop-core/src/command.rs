@@ -1,0 +1,494 @@
+//! What a caller asks for. Parsed and bounded at the door; decided by [`crate::State::decide`].
+//!
+//! The acts are encoded with numbered fields, absent ones left out, to take a fingerprint of them: two bodies that
+//! mean the same have one fingerprint, whatever their member order or white space (RULES R7). Never reuse a number.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use minicbor::{Decode, Encode};
+use smallvec::SmallVec;
+
+use crate::ids::{Digest16, Digested, HoldId, Name, Role};
+use crate::units::{Fence, Timestamp};
+
+/// Version of the fingerprint; goes into it, so that a new encoding never meets an old one.
+const FINGERPRINT_VERSION: u8 = 1;
+
+/// One request, ready to be decided.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Command {
+    /// The shop that the credential names.
+    pub shop: Name,
+    /// Who asks.
+    pub actor: Actor,
+    /// The idempotency key, if one was given.
+    pub key: Option<KeyUse>,
+    /// Digest of the client facts (device, address); outside the fingerprint.
+    pub origin: Option<Digest16>,
+    /// What is asked.
+    pub act: Act,
+}
+
+/// Who asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Actor {
+    /// A configured principal.
+    Principal {
+        /// Its configured name.
+        name: Name,
+        /// Its role.
+        role: Role,
+    },
+    /// A buyer with a token of his own: may touch his own holds only.
+    Buyer {
+        /// Keyed hash of shop and subject.
+        digest: Digest16,
+    },
+}
+
+impl Actor {
+    /// Whether the bounds for buyers (the sale's time to live, extensions) do not bind this actor.
+    #[must_use]
+    pub fn is_privileged(&self) -> bool {
+        matches!(self, Self::Principal { role: Role::Operator | Role::Admin | Role::Seller, .. })
+    }
+}
+
+/// An idempotency key in its scope, hashed, with the fingerprint of what it was used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct KeyUse {
+    /// Keyed hash of shop, principal, operation, target and key.
+    #[n(0)]
+    pub hash: Digest16,
+    /// Hash of the parsed command; a different one under the same key is `key_reused`.
+    #[n(1)]
+    pub fingerprint: u64,
+}
+
+/// What is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// Define a shop, or change it.
+    ShopPut(ShopPut),
+    /// Define a sale, or change its terms.
+    SalePut(SalePut),
+    /// Move a sale along its life cycle.
+    SaleMove(SaleMove),
+    /// Define an item, or change its terms.
+    ItemPut(ItemPut),
+    /// Add units to an item, or take some away.
+    ItemAdjust(ItemAdjust),
+    /// Claim units for a while.
+    HoldCreate(HoldCreate),
+    /// Turn a hold into a sale.
+    HoldConfirm(HoldConfirm),
+    /// Move a hold's end.
+    HoldExtend(HoldExtend),
+    /// Give held units back.
+    HoldRelease(HoldRelease),
+    /// Give sold units back.
+    HoldCancel(HoldCancel),
+}
+
+impl Act {
+    /// The operation's stable name: part of a key's scope, of metrics and of the ledger.
+    #[must_use]
+    pub const fn operation(&self) -> &'static str {
+        match self {
+            Self::ShopPut(_) => "shops.put",
+            Self::SalePut(_) => "sales.put",
+            Self::SaleMove(act) => act.to.operation(),
+            Self::ItemPut(_) => "items.put",
+            Self::ItemAdjust(_) => "items.adjust",
+            Self::HoldCreate(_) => "holds.create",
+            Self::HoldConfirm(_) => "holds.confirm",
+            Self::HoldExtend(_) => "holds.extend",
+            Self::HoldRelease(_) => "holds.release",
+            Self::HoldCancel(_) => "holds.cancel",
+        }
+    }
+
+    /// Whether this act settles what was promised before and keeps a share of each turn that a
+    /// storm of new holds cannot take (RULES R2).
+    #[must_use]
+    pub const fn settles(&self) -> bool {
+        !matches!(self, Self::HoldCreate(_))
+    }
+
+    /// Hash of the parsed act: equal for equal meaning.
+    #[must_use]
+    pub fn fingerprint(&self) -> u64 {
+        let mut bytes = Vec::with_capacity(128);
+        bytes.push(FINGERPRINT_VERSION);
+        let encoded = match self {
+            Self::ShopPut(act) => minicbor::encode(act, &mut bytes),
+            Self::SalePut(act) => minicbor::encode(act, &mut bytes),
+            Self::SaleMove(act) => minicbor::encode(act, &mut bytes),
+            Self::ItemPut(act) => minicbor::encode(act, &mut bytes),
+            Self::ItemAdjust(act) => minicbor::encode(act, &mut bytes),
+            Self::HoldCreate(act) => minicbor::encode(act, &mut bytes),
+            Self::HoldConfirm(act) => minicbor::encode(act, &mut bytes),
+            Self::HoldExtend(act) => minicbor::encode(act, &mut bytes),
+            Self::HoldRelease(act) => minicbor::encode(act, &mut bytes),
+            Self::HoldCancel(act) => minicbor::encode(act, &mut bytes),
+        };
+        encoded.expect("writing to a vector cannot fail");
+        let hash = blake3::hash(&bytes);
+        u64::from_le_bytes(hash.as_bytes()[..8].try_into().expect("eight of thirty-two bytes"))
+    }
+}
+
+/// Define a shop, or change it.
+#[derive(Clone, Debug, PartialEq, Eq, Encode)]
+#[cbor(map)]
+pub struct ShopPut {
+    /// Its id.
+    #[n(0)]
+    pub name: Name,
+    /// A live shop sells for real; rehearsals refuse it.
+    #[n(1)]
+    pub live: bool,
+}
+
+/// The rules of a sale, all of them: what decides is in the log (RULES R12).
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct SaleTerms {
+    /// For people; up to 256 bytes.
+    #[n(0)]
+    pub title: String,
+    /// Holds are taken from this time on; none: as soon as the sale is published.
+    #[n(1)]
+    pub opens_at: Option<Timestamp>,
+    /// No new holds from this time on.
+    #[n(2)]
+    pub closes_at: Option<Timestamp>,
+    /// A hold's time to live where the request names none.
+    #[n(3)]
+    pub hold_seconds: u32,
+    /// The longest that a buyer may ask for.
+    #[n(4)]
+    pub hold_seconds_max: u32,
+    /// From the first hold of a chain (extended, superseded) to its last end, for buyers.
+    #[n(5)]
+    pub hold_chain_seconds_max: u32,
+    /// How often a buyer may extend one hold.
+    #[n(6)]
+    pub extensions_max: u8,
+    /// Live holds that one buyer may have in this sale.
+    #[n(7)]
+    pub live_holds_per_buyer: Option<u32>,
+    /// Units per buyer.
+    #[n(8)]
+    pub limits: Vec<BuyerLimit>,
+}
+
+/// How many units one buyer may hold and own.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct BuyerLimit {
+    /// Its name, for the error.
+    #[n(0)]
+    pub name: Name,
+    /// The items that it sums over; empty: every item of the sale.
+    #[n(1)]
+    pub items: Vec<Name>,
+    /// Live + sold - cancelled units per buyer.
+    #[n(2)]
+    pub per_buyer: u32,
+}
+
+/// Define a sale, or change its terms.
+#[derive(Clone, Debug, PartialEq, Eq, Encode)]
+#[cbor(map)]
+pub struct SalePut {
+    /// Its id within the shop.
+    #[n(0)]
+    pub sale: Name,
+    /// Its rules.
+    #[n(1)]
+    pub terms: SaleTerms,
+    /// The version that the caller saw; another one now is `version_mismatch`.
+    #[n(2)]
+    pub if_version: Option<u32>,
+}
+
+/// Where a sale can be moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum SaleStep {
+    /// From draft to scheduled or, where its time has come, open.
+    #[n(0)]
+    Publish,
+    /// No new holds for now.
+    #[n(1)]
+    Pause,
+    /// New holds again.
+    #[n(2)]
+    Resume,
+    /// No new holds any more.
+    #[n(3)]
+    Close,
+    /// Undo a close.
+    #[n(4)]
+    Reopen,
+    /// Close the books: nothing changes any more.
+    #[n(5)]
+    Archive,
+}
+
+impl SaleStep {
+    const fn operation(self) -> &'static str {
+        match self {
+            Self::Publish => "sales.publish",
+            Self::Pause => "sales.pause",
+            Self::Resume => "sales.resume",
+            Self::Close => "sales.close",
+            Self::Reopen => "sales.reopen",
+            Self::Archive => "sales.archive",
+        }
+    }
+}
+
+/// Move a sale along its life cycle.
+#[derive(Clone, Debug, PartialEq, Eq, Encode)]
+#[cbor(map)]
+pub struct SaleMove {
+    /// The sale.
+    #[n(0)]
+    pub sale: Name,
+    /// Where to.
+    #[n(1)]
+    pub to: SaleStep,
+}
+
+/// Define an item, or change its terms.
+#[derive(Clone, Debug, PartialEq, Eq, Encode)]
+#[cbor(map)]
+pub struct ItemPut {
+    /// The sale.
+    #[n(0)]
+    pub sale: Name,
+    /// Its id within the sale.
+    #[n(1)]
+    pub item: Name,
+    /// Units at creation; a later put with another total is `use_adjust`.
+    #[n(2)]
+    pub total: u32,
+    /// Units that holds may claim beyond the total.
+    #[n(3)]
+    pub oversell_limit: u32,
+    /// The version that the caller saw.
+    #[n(4)]
+    pub if_version: Option<u32>,
+}
+
+/// Add units to an item, or take some away.
+#[derive(Clone, Debug, PartialEq, Eq, Encode)]
+#[cbor(map)]
+pub struct ItemAdjust {
+    /// The sale.
+    #[n(0)]
+    pub sale: Name,
+    /// The item.
+    #[n(1)]
+    pub item: Name,
+    /// Units to add; negative takes away.
+    #[n(2)]
+    pub by: i64,
+    /// Why, for the ledger.
+    #[n(3)]
+    pub reason: String,
+    /// The total that the caller saw; another one now is `version_mismatch`.
+    #[n(4)]
+    pub if_total: Option<u32>,
+}
+
+/// One line of a new hold.
+#[derive(Clone, Debug, PartialEq, Eq, Encode)]
+#[cbor(map)]
+pub struct LineAsked {
+    /// The item.
+    #[n(0)]
+    pub item: Name,
+    /// Units, at least 1.
+    #[n(1)]
+    pub quantity: u32,
+}
+
+/// Claim units for a while: all lines or none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldCreate {
+    /// The sale.
+    pub sale: Name,
+    /// For whom.
+    pub buyer: Digested,
+    /// The shop's cart or order number.
+    pub reference: Option<Digested>,
+    /// What.
+    pub lines: SmallVec<[LineAsked; 1]>,
+    /// For how long; none: the sale's `hold_seconds`.
+    pub ttl_seconds: Option<u32>,
+    /// JSON text of the caller's own, kept and given back.
+    pub metadata: Option<String>,
+    /// Replace this hold of the same buyer and sale, in one step.
+    pub supersedes: Option<HoldRef>,
+    /// Take again what this lapsed hold had (seller).
+    pub retake: Option<HoldId>,
+    /// Confirm in the same step (seller).
+    pub confirm: Option<Digested>,
+}
+
+/// A hold named with the fence that the caller knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode)]
+#[cbor(map)]
+pub struct HoldRef {
+    /// The hold.
+    #[n(0)]
+    pub hold: HoldId,
+    /// Its fence.
+    #[n(1)]
+    pub fence: Fence,
+}
+
+impl<C> Encode<C> for HoldCreate {
+    fn encode<W: minicbor::encode::Write>(
+        &self,
+        e: &mut minicbor::Encoder<W>,
+        ctx: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        e.begin_map()?;
+        e.u8(0)?.str(self.sale.as_str())?;
+        e.u8(1)?.str(&self.buyer.text)?;
+        if let Some(reference) = &self.reference {
+            e.u8(2)?.str(&reference.text)?;
+        }
+        e.u8(3)?.array(self.lines.len() as u64)?;
+        for line in &self.lines {
+            line.encode(e, ctx)?;
+        }
+        if let Some(seconds) = self.ttl_seconds {
+            e.u8(4)?.u32(seconds)?;
+        }
+        if let Some(metadata) = &self.metadata {
+            e.u8(5)?.str(metadata)?;
+        }
+        if let Some(old) = &self.supersedes {
+            e.u8(6)?;
+            old.encode(e, ctx)?;
+        }
+        if let Some(old) = &self.retake {
+            e.u8(7)?;
+            old.encode(e, ctx)?;
+        }
+        if let Some(payment) = &self.confirm {
+            e.u8(8)?.str(&payment.text)?;
+        }
+        e.end()?.ok()
+    }
+}
+
+/// Turn a hold into a sale, whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HoldConfirm {
+    /// The hold.
+    pub hold: HoldId,
+    /// Its fence.
+    pub fence: Fence,
+    /// The payment's own id, or `none` for gifts.
+    pub payment_ref: Digested,
+}
+
+impl<C> Encode<C> for HoldConfirm {
+    fn encode<W: minicbor::encode::Write>(
+        &self,
+        e: &mut minicbor::Encoder<W>,
+        ctx: &mut C,
+    ) -> Result<(), minicbor::encode::Error<W::Error>> {
+        e.map(3)?.u8(0)?;
+        self.hold.encode(e, ctx)?;
+        e.u8(1)?.u64(self.fence.0)?.u8(2)?.str(&self.payment_ref.text)?.ok()
+    }
+}
+
+/// Move a hold's end to `at + seconds`, never earlier than it was.
+#[derive(Clone, Debug, PartialEq, Eq, Encode)]
+#[cbor(map)]
+pub struct HoldExtend {
+    /// The hold.
+    #[n(0)]
+    pub hold: HoldId,
+    /// Its fence; a privileged caller may leave it out and give a reason instead.
+    #[n(1)]
+    pub fence: Option<Fence>,
+    /// From now.
+    #[n(2)]
+    pub seconds: u32,
+    /// Why, for the ledger.
+    #[n(3)]
+    pub reason: Option<String>,
+}
+
+/// A part of a hold's line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode)]
+#[cbor(map)]
+pub struct LinePart {
+    /// The line's number, from 1.
+    #[n(0)]
+    pub line: u8,
+    /// Units; none: all that the line has.
+    #[n(1)]
+    pub quantity: Option<u32>,
+}
+
+/// Give held units back.
+#[derive(Clone, Debug, PartialEq, Eq, Encode)]
+#[cbor(map)]
+pub struct HoldRelease {
+    /// The hold.
+    #[n(0)]
+    pub hold: HoldId,
+    /// Its fence; a privileged caller may leave it out and give a reason instead.
+    #[n(1)]
+    pub fence: Option<Fence>,
+    /// Which units; none: all.
+    #[n(2)]
+    pub lines: Option<Vec<LinePart>>,
+    /// Why, for the ledger.
+    #[n(3)]
+    pub reason: Option<String>,
+}
+
+/// Where cancelled units go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum CancelTo {
+    /// On sale again.
+    #[n(0)]
+    Stock,
+    /// Gone: the total shrinks with them.
+    #[n(1)]
+    Destroyed,
+}
+
+/// Give sold units back.
+#[derive(Clone, Debug, PartialEq, Eq, Encode)]
+#[cbor(map)]
+pub struct HoldCancel {
+    /// The hold.
+    #[n(0)]
+    pub hold: HoldId,
+    /// Its fence.
+    #[n(1)]
+    pub fence: Fence,
+    /// Which units; none: all.
+    #[n(2)]
+    pub lines: Option<Vec<LinePart>>,
+    /// Where the units go.
+    #[n(3)]
+    pub to: CancelTo,
+    /// Why, for the ledger.
+    #[n(4)]
+    pub reason: String,
+}

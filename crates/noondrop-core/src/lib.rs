@@ -1,0 +1,41 @@
+//! The pure rules of Noondrop: who gets the last unit, and what follows from it.
+//!
+//! # Layout
+//!
+//! * [`ids`], [`units`], [`limits`]: names, numbers with a meaning, bounds
+//! * [`command`] → [`State::decide`] → [`outcome`] / [`refusal`] + [`fact`]s → [`State::apply`]
+//! * [`codec`]: facts to bytes and back, strictly · [`digester`]: from private texts to digests
+//! * [`state`]: everything that the log says, in memory
+//!
+//! No IO, no clock, no chance, no async: time, ids and random bits are arguments. Deciding changes nothing; applying
+//! decides nothing. So replaying a log gives the same state to the last bit, whatever the rules are by then.
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod codec;
+pub mod command;
+pub mod digester;
+pub mod fact;
+pub mod ids;
+pub mod limits;
+pub mod outcome;
+pub mod refusal;
+pub mod state;
+pub mod units;
+
+mod chunked;
+mod index;
+
+pub use command::*;
+pub use digester::{Digester, KeyScope};
+pub use fact::*;
+pub use ids::*;
+pub use outcome::*;
+pub use refusal::*;
+pub use state::{
+    Catalog, Counters, Decision, ItemName, Misfit, Moment, SaleName, Savepoint, ShopName,
+    SnapshotError, State, TimePlan, Totals, Violation,
+};
+pub use units::*;

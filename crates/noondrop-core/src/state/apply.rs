@@ -1,0 +1,434 @@
+//! From a fact to a changed state. Decides nothing: a fact that does not fit is an error, never a refusal.
+
+use alloc::boxed::Box;
+use core::fmt;
+
+use super::books::{ActorEntry, Item, Sale, Shop};
+use super::hold::{Hold, Payment, fresh_line};
+use super::keys::{KeyOutcome, Recorded};
+use super::turn::Change;
+use super::{LogIdentity, State, sum};
+use crate::command::{CancelTo, KeyUse};
+use crate::fact::{
+    Draw, Entry, Fact, HoldActRefused, HoldCancelled, HoldConfirmed, HoldCreated, HoldExtended,
+    HoldRefused, HoldReleased, HoldTouched, HoldsExpired, ItemAdjusted, ItemDefined, LogStarted,
+    Private,
+};
+use crate::ids::HoldId;
+use crate::limits::TURN_HOLDS_MAX;
+use crate::outcome::{Counts, HoldState, SaleState};
+use crate::units::{ActorIx, Fence, ItemIx, SaleIx, ShopIx};
+
+/// A fact that does not fit the state: the log is damaged, this program is, or the two do not belong together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misfit {
+    /// The fact's kind.
+    pub kind: &'static str,
+    /// What does not fit.
+    pub why: &'static str,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a fact {} does not fit the state: {}", self.kind, self.why)
+    }
+}
+
+impl core::error::Error for Misfit {}
+
+type Fits = Result<(), &'static str>;
+
+impl State {
+    /// Changes the state by one fact, within the open turn.
+    ///
+    /// # Errors
+    ///
+    /// The fact does not fit; the caller rolls back to where it was.
+    pub fn apply(&mut self, entry: &Entry) -> Result<(), Misfit> {
+        self.turn.assert_open();
+        let private = entry.private.as_ref();
+        let fits = match &entry.fact {
+            Fact::LogStarted(fact) => self.apply_started(fact),
+            Fact::SettingsChanged(settings) => {
+                self.turn.journal.push(Change::Settings(self.settings));
+                self.set_settings(*settings);
+                Ok(())
+            }
+            Fact::ShopDefined(fact) => {
+                self.apply_shop(fact.shop, Shop { name: fact.name.clone(), live: fact.live })
+            }
+            Fact::ActorSeen(fact) => self.apply_actor(fact),
+            Fact::SaleDefined(fact) => {
+                let state = self.books.sales.get(fact.sale.0 as usize).map(|sale| sale.state);
+                self.apply_sale(
+                    fact.sale,
+                    Sale {
+                        shop: fact.shop,
+                        name: fact.name.clone(),
+                        terms: fact.terms.clone(),
+                        version: fact.version,
+                        state: state.unwrap_or(SaleState::Draft),
+                    },
+                )
+            }
+            Fact::SaleMoved(fact) => match self.books.sales.get(fact.sale.0 as usize).cloned() {
+                Some(sale) => self.apply_sale(fact.sale, Sale { state: fact.state, ..sale }),
+                None => Err("no such sale"),
+            },
+            Fact::ItemDefined(fact) => self.apply_item(fact),
+            Fact::ItemAdjusted(fact) => self.apply_adjusted(fact),
+            Fact::HoldCreated(fact) => self.apply_created(fact, private),
+            Fact::HoldRefused(fact) => {
+                self.apply_refused(fact);
+                Ok(())
+            }
+            Fact::HoldConfirmed(fact) => self.apply_confirmed(fact, private),
+            Fact::HoldConfirmedAgain(fact) => self.apply_confirmed_again(fact),
+            Fact::HoldExtended(fact) => self.apply_extended(fact),
+            Fact::HoldReleased(fact) => self.apply_released(fact),
+            Fact::HoldsExpired(fact) => self.apply_expired(fact),
+            Fact::HoldCancelled(fact) => self.apply_cancelled(fact),
+            Fact::HoldActRefused(fact) => self.apply_act_refused(fact),
+            Fact::KeyRepeated(fact) => {
+                self.keys.set_repeats(&fact.key, fact.count);
+                Ok(())
+            }
+            Fact::LossAccepted(_) => Ok(()),
+        };
+        fits.map_err(|why| Misfit { kind: entry.fact.kind(), why })
+    }
+
+    fn apply_started(&mut self, fact: &LogStarted) -> Fits {
+        if self.log.is_some() {
+            return Err("the log has started before");
+        }
+        self.turn.journal.push(Change::Settings(self.settings));
+        self.turn.journal.push(Change::Started);
+        self.set_settings(fact.settings);
+        let log = LogIdentity { log_id: fact.log_id, secret: fact.key_secret, level: fact.level };
+        self.add(Self::log_sum(&log));
+        self.log = Some(log);
+        Ok(())
+    }
+
+    fn apply_shop(&mut self, shop: ShopIx, entry: Shop) -> Fits {
+        if shop > self.books.next_shop() {
+            return Err("its number is not the next one");
+        }
+        let old = self.books.shops.get(shop.0 as usize).cloned();
+        self.turn.journal.push(Change::Shop(shop, old));
+        self.write_shop(shop, Some(entry));
+        Ok(())
+    }
+
+    fn apply_actor(&mut self, fact: &crate::fact::ActorSeen) -> Fits {
+        if fact.actor != self.books.next_actor() {
+            return Err("its number is not the next one");
+        }
+        let actor =
+            ActorEntry { name: fact.name.clone(), role: fact.role, shop: fact.shop.clone() };
+        self.add(sum::encoded(sum::ACTOR, self.books.actors.len() as u64, &actor));
+        self.books.add_actor(actor);
+        self.turn.journal.push(Change::ActorAdded);
+        Ok(())
+    }
+
+    fn apply_sale(&mut self, sale: SaleIx, entry: Sale) -> Fits {
+        if sale > self.books.next_sale() || entry.shop >= self.books.next_shop() {
+            return Err("its number is not the next one, or its shop is unknown");
+        }
+        let old = self.books.sales.get(sale.0 as usize).cloned();
+        self.turn.journal.push(Change::Sale(sale, old.map(Box::new)));
+        self.write_sale(sale, Some(entry));
+        Ok(())
+    }
+
+    fn apply_item(&mut self, fact: &ItemDefined) -> Fits {
+        let known = |pool: &ItemIx| *pool <= self.books.next_item();
+        if fact.item > self.books.next_item() || !fact.draws.iter().all(known) {
+            return Err("its number is not the next one, or it draws on an unknown pool");
+        }
+        if fact.sale >= self.books.next_sale() {
+            return Err("no such sale");
+        }
+        let place = fact.item.0 as usize;
+        let old = self.books.items.get(place).cloned();
+        let quarantined = old.as_ref().is_some_and(|old| old.quarantined);
+        self.turn.journal.push(Change::Item(fact.item, old.map(Box::new)));
+        let entry = Item {
+            sale: fact.sale,
+            name: fact.name.clone(),
+            version: fact.version,
+            draws: fact.draws.clone(),
+            quarantined,
+        };
+        self.write_item(fact.item, Some(entry));
+        let (total, oversell_limit) = (fact.total, fact.oversell_limit);
+        self.change_counts(fact.item, |counts| Some(Counts { total, oversell_limit, ..counts }))
+    }
+
+    fn apply_adjusted(&mut self, fact: &ItemAdjusted) -> Fits {
+        self.change_counts(fact.item, |counts| {
+            let total = u32::try_from(i64::from(counts.total) + fact.by_units).ok()?;
+            (total == fact.total).then_some(Counts { total, ..counts })
+        })?;
+        let view = self.books.item_view(fact.item);
+        self.record_key(fact.key, || KeyOutcome::Recorded(Recorded::Item(view)));
+        Ok(())
+    }
+
+    fn apply_created(&mut self, fact: &HoldCreated, private: Option<&Private>) -> Fits {
+        if fact.hold != self.holds.next_no() {
+            return Err("its number is not the next one");
+        }
+        if fact.sale >= self.books.next_sale() || fact.lines.is_empty() {
+            return Err("no such sale, or no lines");
+        }
+        if usize::from(self.turn.created) >= TURN_HOLDS_MAX {
+            return Err("a turn makes at most 65,535 holds");
+        }
+        for line in fact.lines.iter() {
+            self.move_units(&line.draws, |counts, q| {
+                Some(Counts { held: counts.held.checked_add(q)?, ..counts })
+            })?;
+        }
+        let (buyer, buyer_added) = self.intern_buyer(fact.buyer);
+        let hold = self.new_hold(fact, buyer);
+        if self.turn.created == 0 {
+            let moment = self.turn.moment;
+            self.holds.open_turn_with(hold.no, moment.seq, moment.at, hold.fence);
+        }
+        self.turn.journal.push(Change::HoldAdded { buyer_added });
+        self.holds.store(&hold);
+        self.holds.add_texts(hold.no, private);
+        self.buyers[buyer as usize].newest = hold.no.0.into();
+        let created = self.turn.created + 1;
+        self.turn.set_created(created);
+        for line in fact.lines.iter() {
+            for draw in line.draws.iter() {
+                self.lapses.push(draw.pool, hold.expires_at, hold.no);
+            }
+        }
+        self.account(&hold);
+        self.turn.holds.push(hold.no);
+        self.record_key(fact.key, || KeyOutcome::Created(hold.no));
+        Ok(())
+    }
+
+    pub(super) fn next_fence(&self) -> Fence {
+        Fence((self.holds.last_fence() + 1).max(self.turn.moment.at.0 << 10))
+    }
+
+    /// The hold that a fact makes, here and now.
+    pub(super) fn new_hold(&self, fact: &HoldCreated, buyer: u32) -> Hold {
+        let moment = self.turn.moment;
+        let plain_end = moment.at.plus_seconds(u64::from(fact.ttl_seconds));
+        let before = self.buyers.get(buyer as usize).map(|buyer| buyer.newest.get());
+        let back = before.and_then(|no| u32::try_from(fact.hold.0.checked_sub(no)?).ok());
+        let mut hold = Hold {
+            no: fact.hold,
+            id: HoldId { seq: moment.seq, index: self.turn.created, tag: self.turn.next_tag() },
+            fence: self.next_fence(),
+            created_at: moment.at,
+            expires_at: fact.expires_at.unwrap_or(plain_end),
+            last_seq: moment.seq,
+            ttl_seconds: fact.ttl_seconds,
+            sale: fact.sale,
+            buyer,
+            buyer_back: back.unwrap_or(0),
+            state: HoldState::Active,
+            extensions: fact.extensions,
+            extensions_used: 0,
+            lines: fact.lines.iter().map(|line| fresh_line(line.item, line.quantity)).collect(),
+            extra: None,
+        };
+        if let Some(reference) = fact.reference {
+            hold.extra_mut().reference = Some(reference);
+        }
+        if let Some(end) = fact.expires_at {
+            hold.extra_mut().first_end = Some(end);
+        }
+        if let Some(old) = fact.supersedes {
+            hold.extra_mut().supersedes = Some(old.hold);
+            hold.extra_mut().chain_from = Some(old.chain_from);
+        }
+        hold
+    }
+
+    fn apply_refused(&mut self, fact: &HoldRefused) {
+        let refusal = || KeyOutcome::Recorded(Recorded::Refused(fact.refusal.clone()));
+        self.record_key(fact.key, refusal);
+    }
+
+    fn apply_confirmed(&mut self, fact: &HoldConfirmed, private: Option<&Private>) -> Fits {
+        let mut hold = self.touched(&fact.touched, HoldState::Active)?;
+        hold.confirm();
+        self.move_units(&fact.moves, |counts, q| {
+            Some(Counts {
+                held: counts.held.checked_sub(q)?,
+                sold: counts.sold.checked_add(q)?,
+                ..counts
+            })
+        })?;
+        let text = private.and_then(|texts| texts.payment_ref.clone()).unwrap_or_default();
+        self.add(sum::entry(sum::PAYMENT, hold.no.0, &fact.payment.0));
+        self.holds.payments.insert(hold.no, Payment { digest: fact.payment, text });
+        self.turn.journal.push(Change::Paid(hold.no));
+        self.replace(&hold);
+        let no = fact.touched.hold;
+        self.record_key(fact.touched.key, || KeyOutcome::Confirmed(no));
+        Ok(())
+    }
+
+    fn apply_confirmed_again(&mut self, fact: &HoldTouched) -> Fits {
+        let hold = self.touched(fact, HoldState::Confirmed)?;
+        let mut view = self.view(&hold);
+        view.already = true;
+        self.replace(&hold);
+        self.record_key(fact.key, || KeyOutcome::Recorded(Recorded::Hold(view)));
+        Ok(())
+    }
+
+    fn apply_extended(&mut self, fact: &HoldExtended) -> Fits {
+        let mut hold = self.touched(&fact.touched, HoldState::Active)?;
+        if fact.expires_at < hold.expires_at {
+            return Err("it would shorten the hold");
+        }
+        hold.expires_at = fact.expires_at;
+        hold.extensions_used = hold.extensions_used.saturating_add(u8::from(fact.counted));
+        self.record_hold(fact.touched.key, &hold);
+        Ok(())
+    }
+
+    fn apply_released(&mut self, fact: &HoldReleased) -> Fits {
+        let mut hold = self.touched(&fact.touched, HoldState::Active)?;
+        hold.release(&fact.lines).ok_or("it gives back more than the hold has")?;
+        if let Some(by) = fact.superseded_by {
+            hold.extra_mut().superseded_by = Some(by);
+        }
+        self.give_back_held(&fact.moves)?;
+        self.record_hold(fact.touched.key, &hold);
+        Ok(())
+    }
+
+    fn apply_expired(&mut self, fact: &HoldsExpired) -> Fits {
+        for (no, previous) in fact.holds() {
+            let touched = HoldTouched { hold: no, previous, by: ActorIx::SYSTEM, key: None };
+            let mut hold = self.touched(&touched, HoldState::Active)?;
+            if hold.expires_at > self.turn.moment.at {
+                return Err("a hold would lapse before its end");
+            }
+            hold.expire();
+            self.replace(&hold);
+        }
+        self.give_back_held(&fact.moves)
+    }
+
+    fn apply_cancelled(&mut self, fact: &HoldCancelled) -> Fits {
+        let mut hold = self.touched(&fact.touched, HoldState::Confirmed)?;
+        hold.cancel(&fact.lines).ok_or("it gives back more than the hold has")?;
+        self.move_units(&fact.moves, |counts, q| {
+            let total = match fact.to {
+                CancelTo::Stock => counts.total,
+                CancelTo::Destroyed => counts.total.saturating_sub(q),
+            };
+            Some(Counts { sold: counts.sold.checked_sub(q)?, total, ..counts })
+        })?;
+        self.record_hold(fact.touched.key, &hold);
+        Ok(())
+    }
+
+    fn apply_act_refused(&mut self, fact: &HoldActRefused) -> Fits {
+        if fact.touched.hold >= self.holds.next_no() {
+            return Err("no such hold");
+        }
+        let refusal = || KeyOutcome::Recorded(Recorded::Refused(fact.refusal.clone()));
+        self.record_key(fact.touched.key, refusal);
+        Ok(())
+    }
+
+    /// The hold that a fact is about, with its place moved on; in the state that the fact needs.
+    fn touched(&self, fact: &HoldTouched, needs: HoldState) -> Result<Hold, &'static str> {
+        let mut hold = self.holds.load(fact.hold).ok_or("no such hold")?;
+        if hold.state != needs {
+            return Err("the hold is in another state");
+        }
+        if hold.last_seq != fact.previous {
+            return Err("it names another row as the hold's previous one");
+        }
+        hold.last_seq = self.turn.moment.seq;
+        Ok(hold)
+    }
+
+    /// Puts a changed hold back, with the key that changed it.
+    fn record_hold(&mut self, key: Option<KeyUse>, hold: &Hold) {
+        let view = key.is_some().then(|| self.view(hold));
+        self.replace(hold);
+        if let Some(view) = view {
+            self.record_key(key, || KeyOutcome::Recorded(Recorded::Hold(view)));
+        }
+    }
+
+    fn replace(&mut self, hold: &Hold) {
+        let old = self.holds.load(hold.no).expect("a changed hold is in memory");
+        self.turn.journal.push(Change::Hold(Box::new(old)));
+        self.turn.holds.push(hold.no);
+        self.write_hold(hold);
+    }
+
+    /// Puts a hold over the one with its number, with all that follows from it.
+    pub(super) fn write_hold(&mut self, hold: &Hold) {
+        let old = self.holds.load(hold.no).expect("a changed hold is in memory");
+        self.unaccount(&old);
+        self.holds.store(hold);
+        self.account(hold);
+        // Its old run may be gone (it was due), or be for another time.
+        let queued = old.state == HoldState::Active && old.expires_at == hold.expires_at;
+        if hold.state == HoldState::Active && !queued {
+            for line in &hold.lines {
+                for draw in self.books.draws(line.item, line.held) {
+                    self.lapses.push(draw.pool, hold.expires_at, hold.no);
+                }
+            }
+        }
+    }
+
+    fn give_back_held(&mut self, moves: &[Draw]) -> Fits {
+        self.move_units(moves, |counts, q| {
+            Some(Counts { held: counts.held.checked_sub(q)?, ..counts })
+        })
+    }
+
+    fn move_units(
+        &mut self,
+        moves: &[Draw],
+        change: impl Fn(Counts, u32) -> Option<Counts>,
+    ) -> Fits {
+        moves
+            .iter()
+            .try_for_each(|draw| self.change_counts(draw.pool, |c| change(c, draw.quantity)))
+    }
+
+    fn change_counts(
+        &mut self,
+        item: ItemIx,
+        change: impl FnOnce(Counts) -> Option<Counts>,
+    ) -> Fits {
+        let counts = self.books.counts.get_mut(item.0 as usize).ok_or("no such item")?;
+        let before = *counts;
+        *counts = change(before).ok_or("a count would leave its range")?;
+        self.turn.journal.push(Change::Counts(item, before));
+        let accounts = &mut self.turn.accounts;
+        if !accounts.iter().any(|(seen, _)| *seen == item) {
+            accounts.push((item, before));
+        }
+        Ok(())
+    }
+
+    fn record_key(&mut self, key: Option<KeyUse>, outcome: impl FnOnce() -> KeyOutcome) {
+        if let Some(key) = key {
+            let inserted = self.keys.insert(key, &outcome(), self.turn.moment.at);
+            self.turn.journal.push(Change::Key(inserted));
+        }
+    }
+}

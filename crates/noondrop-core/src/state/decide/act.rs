@@ -1,0 +1,197 @@
+//! What can be asked of a hold: confirm, extend, release, cancel.
+//!
+//! Refusals in order: `hold_not_found`, `stale_fence`, the state. None of these looks at opening, closing, pausing,
+//! quarantine or limits: what was promised is kept (RULES R10).
+
+use alloc::format;
+
+use super::create::{chain_end, refuse_act};
+use super::{By, Decided, invalid, one};
+use crate::command::{Actor, Command, HoldCancel, HoldConfirm, HoldExtend, HoldRelease};
+use crate::fact::{
+    Entry, Fact, HoldAct, HoldCancelled, HoldConfirmed, HoldExtended, HoldReleased, HoldTouched,
+    LineMoved, Private, Short,
+};
+use crate::limits::TTL_SECONDS_MAX;
+use crate::outcome::{HoldState, HoldView, Outcome};
+use crate::refusal::Refusal;
+use crate::state::State;
+use crate::state::hold::{From, Hold};
+use crate::units::{Fence, ItemIx, Timestamp};
+
+impl State {
+    pub(super) fn decide_confirm(
+        &self,
+        by: &By,
+        command: &Command,
+        confirm: &HoldConfirm,
+    ) -> Decided {
+        let mut hold = self.hold_of(by, &command.actor, confirm.hold)?;
+        let payment = confirm.payment_ref.digest;
+        let standing = check_fence(&hold, Some(confirm.fence), command, false);
+        let standing = standing.and_then(|()| match hold.state {
+            HoldState::Confirmed if self.holds.payments[&hold.no].digest != payment => {
+                Err(Refusal::ConfirmedWithOtherPayment { hold: hold.id })
+            }
+            HoldState::Confirmed => Ok(()),
+            _ => self.check_active(&hold),
+        });
+        if let Err(refusal) = standing {
+            return refuse_act(by, command, &hold, HoldAct::Confirm, refusal);
+        }
+        let touched = touched(by, command, &hold);
+        if hold.state == HoldState::Confirmed {
+            let view = HoldView { already: true, ..self.view(&hold) };
+            return Ok((self.answer(view), one(Fact::HoldConfirmedAgain(touched))));
+        }
+        let moves = self.draws_of(hold.lines.iter().map(|line| (line.item, line.held)));
+        hold.confirm();
+        let fact = Fact::HoldConfirmed(HoldConfirmed { touched, payment, moves });
+        let text = Some(confirm.payment_ref.text.clone());
+        let private = Private { payment_ref: text, ..Private::default() };
+        Ok((self.answer(self.view(&hold)), one(Entry { fact, private: Some(private) })))
+    }
+
+    pub(super) fn decide_extend(&self, by: &By, command: &Command, extend: &HoldExtend) -> Decided {
+        let mut hold = self.hold_of(by, &command.actor, extend.hold)?;
+        let standing = check_fence(&hold, extend.fence, command, extend.reason.is_some());
+        let standing = standing.and_then(|()| self.check_active(&hold));
+        if let Err(refusal) = standing {
+            return refuse_act(by, command, &hold, HoldAct::Extend, refusal);
+        }
+        let end = self.extended_end(command, &hold, extend.seconds)?;
+        let counted = end > hold.expires_at && !command.actor.is_privileged();
+        let touched = touched(by, command, &hold);
+        let fact = Fact::HoldExtended(HoldExtended { touched, expires_at: end, counted });
+        hold.expires_at = end;
+        hold.extensions_used += u8::from(counted);
+        Ok((self.answer(self.view(&hold)), one(with_reason(fact, extend.reason.as_deref()))))
+    }
+
+    /// `at + seconds`, never earlier than the hold's end is now; for buyers within the sale's bounds.
+    fn extended_end(
+        &self,
+        command: &Command,
+        hold: &Hold,
+        seconds: u32,
+    ) -> Result<Timestamp, Refusal> {
+        let terms = &self.books.sales[hold.sale.0 as usize].terms;
+        let privileged = command.actor.is_privileged();
+        let most = if privileged { TTL_SECONDS_MAX } else { terms.hold_seconds_max };
+        if !(1..=most).contains(&seconds) {
+            return Err(invalid("seconds", format!("1 to {most}")));
+        }
+        let wanted = self.turn.moment.at.plus_seconds(u64::from(seconds));
+        if privileged || wanted <= hold.expires_at {
+            return Ok(wanted.max(hold.expires_at));
+        }
+        if hold.extensions_left() == 0 {
+            let allowed = hold.extensions;
+            return Err(invalid(
+                "seconds",
+                format!("no extension is left of the {allowed} allowed"),
+            ));
+        }
+        let end = wanted.min(chain_end(terms, hold.chain_from()));
+        if end <= hold.expires_at {
+            let most = terms.hold_chain_seconds_max;
+            return Err(invalid(
+                "seconds",
+                format!("the hold already lasts the most, {most} seconds"),
+            ));
+        }
+        Ok(end)
+    }
+
+    pub(super) fn decide_release(
+        &self,
+        by: &By,
+        command: &Command,
+        release: &HoldRelease,
+    ) -> Decided {
+        let mut hold = self.hold_of(by, &command.actor, release.hold)?;
+        let standing = check_fence(&hold, release.fence, command, release.reason.is_some());
+        let standing = standing.and_then(|()| self.check_active(&hold));
+        if let Err(refusal) = standing {
+            return refuse_act(by, command, &hold, HoldAct::Release, refusal);
+        }
+        let parts = hold.parts(release.lines.as_deref(), From::Held)?;
+        let moves = self.draws_of(parts.iter().map(|part| (item_of(&hold, *part), part.quantity)));
+        let touched = touched(by, command, &hold);
+        hold.release(&parts).expect("the parts were checked against the lines");
+        let fact = HoldReleased { touched, lines: Short(parts), moves, superseded_by: None };
+        let entry = with_reason(Fact::HoldReleased(fact), release.reason.as_deref());
+        Ok((self.answer(self.view(&hold)), one(entry)))
+    }
+
+    pub(super) fn decide_cancel(&self, by: &By, command: &Command, cancel: &HoldCancel) -> Decided {
+        let mut hold = self.hold_of(by, &command.actor, cancel.hold)?;
+        let standing = check_fence(&hold, Some(cancel.fence), command, false);
+        let standing = standing.and_then(|()| match hold.state {
+            HoldState::Confirmed => Ok(()),
+            HoldState::Active => {
+                Err(invalid("hold", "a confirmed hold; an active one is released, not cancelled"))
+            }
+            _ => self.check_active(&hold),
+        });
+        if let Err(refusal) = standing {
+            return refuse_act(by, command, &hold, HoldAct::Cancel, refusal);
+        }
+        let parts = hold.parts(cancel.lines.as_deref(), From::Sold)?;
+        let moves = self.draws_of(parts.iter().map(|part| (item_of(&hold, *part), part.quantity)));
+        let touched = touched(by, command, &hold);
+        hold.cancel(&parts).expect("the parts were checked against the lines");
+        let fact = HoldCancelled { touched, lines: Short(parts), moves, to: cancel.to };
+        let entry = with_reason(Fact::HoldCancelled(fact), Some(&cancel.reason));
+        Ok((self.answer(self.view(&hold)), one(entry)))
+    }
+
+    pub(super) fn check_active(&self, hold: &Hold) -> Result<(), Refusal> {
+        match hold.state {
+            HoldState::Active => Ok(()),
+            HoldState::Confirmed => Err(Refusal::HoldConfirmed),
+            HoldState::Expired => Err(Refusal::HoldExpired),
+            HoldState::Cancelled => Err(Refusal::HoldCancelled),
+            HoldState::Released => {
+                let by = hold.extra.as_ref().and_then(|extra| extra.superseded_by);
+                Err(Refusal::HoldReleased { superseded_by: by.map(|no| self.holds.id(no)) })
+            }
+        }
+    }
+
+    fn answer(&self, view: HoldView) -> Outcome {
+        Outcome::Hold(self.with_texts(view))
+    }
+}
+
+/// The caller must know the hold as it is. A privileged one may leave the fence out and say why instead.
+pub(super) fn check_fence(
+    hold: &Hold,
+    fence: Option<Fence>,
+    command: &Command,
+    has_reason: bool,
+) -> Result<(), Refusal> {
+    match fence {
+        Some(fence) if fence == hold.fence => Ok(()),
+        Some(_) => Err(Refusal::StaleFence),
+        None if command.actor.is_privileged() && has_reason => Ok(()),
+        None if matches!(command.actor, Actor::Buyer { .. }) => {
+            Err(invalid("fence", "the hold's fence"))
+        }
+        None => Err(invalid("fence", "the hold's fence, or a reason instead")),
+    }
+}
+
+fn touched(by: &By, command: &Command, hold: &Hold) -> HoldTouched {
+    HoldTouched { hold: hold.no, previous: hold.last_seq, by: by.actor, key: command.key }
+}
+
+fn item_of(hold: &Hold, part: LineMoved) -> ItemIx {
+    hold.lines[usize::from(part.line) - 1].item
+}
+
+fn with_reason(fact: Fact, reason: Option<&str>) -> Entry {
+    let private =
+        reason.map(|reason| Private { reason: Some(reason.into()), ..Private::default() });
+    Entry { fact, private }
+}

@@ -1,0 +1,392 @@
+//! New holds: who may get the last unit.
+
+use alloc::boxed::Box;
+use alloc::format;
+
+use smallvec::SmallVec;
+
+use super::act::check_fence;
+use super::{By, Decided, Entries, invalid, one};
+use crate::command::{Actor, Command, HoldCreate, SaleTerms};
+use crate::fact::{
+    Entry, Fact, HoldAct, HoldActRefused, HoldConfirmed, HoldCreated, HoldRefused, HoldReleased,
+    HoldTouched, LineTaken, LineWanted, Private, Short, Superseded,
+};
+use crate::limits::{HOLD_LINES_MAX, MAY_FREE_HOLDS_MAX, TOTAL_MAX, TTL_SECONDS_MAX};
+use crate::outcome::{HoldState, Outcome, SaleState};
+use crate::refusal::Refusal;
+use crate::state::hold::{From, Hold};
+use crate::state::{LIVE_HOLDS, NO_HOLD, State};
+use crate::units::{HoldNo, ItemIx, SaleIx, Timestamp};
+
+/// A line with its item found.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    pub(super) item: ItemIx,
+    pub(super) quantity: u32,
+}
+
+pub(super) type WantedLines = SmallVec<[Wanted; 1]>;
+
+impl State {
+    pub(super) fn decide_create(&self, by: &By, command: &Command, create: &HoldCreate) -> Decided {
+        let sale = self.books.sale(by.shop, create.sale.as_str()).ok_or(Refusal::SaleNotFound)?;
+        self.admits(sale, create)?;
+        let retaken = self.retaken(by, command, create, sale)?;
+        let wanted = self.wanted(sale, create, retaken.as_ref())?;
+        let terms = &self.books.sales[sale.0 as usize].terms;
+        let ttl_seconds = ttl(terms, command, create)?;
+        let old = match self.replaced(by, command, create, sale) {
+            Ok(old) => old,
+            Err(lost) => match *lost {
+                (Some(hold), refusal) => {
+                    return refuse_act(by, command, &hold, HoldAct::Supersede, refusal);
+                }
+                (None, refusal) => return Err(refusal),
+            },
+        };
+        if let Err(refusal) = self.competes(sale, create, &wanted, old.as_ref(), retaken.is_some())
+        {
+            return Ok(refuse(by, command, create, sale, &wanted, refusal));
+        }
+        Ok(self.take(by, command, create, &Taking { sale, wanted, ttl_seconds, old, retaken }))
+    }
+
+    /// The sale's door.
+    fn admits(&self, sale: SaleIx, create: &HoldCreate) -> Result<(), Refusal> {
+        let sale = &self.books.sales[sale.0 as usize];
+        match sale.state {
+            SaleState::Open => Ok(()),
+            SaleState::Archived => Err(Refusal::SaleArchived),
+            // Money that came late for a lapsed hold is no new customer.
+            SaleState::Paused | SaleState::Closed if create.retake.is_some() => Ok(()),
+            SaleState::Paused => Err(Refusal::SalePaused),
+            SaleState::Closed => Err(Refusal::SaleClosed),
+            SaleState::Draft => Err(Refusal::SaleNotOpen { opens_at: None }),
+            SaleState::Scheduled => Err(Refusal::SaleNotOpen { opens_at: sale.terms.opens_at }),
+        }
+    }
+
+    /// The lapsed hold whose units are to be taken again.
+    fn retaken(
+        &self,
+        by: &By,
+        command: &Command,
+        create: &HoldCreate,
+        sale: SaleIx,
+    ) -> Result<Option<Hold>, Refusal> {
+        let privileged = command.actor.is_privileged();
+        if (create.retake.is_some() || create.confirm.is_some()) && !privileged {
+            return Err(invalid("retake, confirm", "sellers and admins only"));
+        }
+        let Some(id) = create.retake else {
+            return Ok(None);
+        };
+        let hold = self.hold_of(by, &command.actor, id)?;
+        if hold.sale != sale || self.buyers[hold.buyer as usize].digest != create.buyer.digest.0 {
+            return Err(Refusal::HoldNotFound);
+        }
+        if hold.state != HoldState::Expired {
+            return Err(invalid(
+                "retake",
+                format!("a lapsed hold; this one is {}", hold.state.as_str()),
+            ));
+        }
+        Ok(Some(hold))
+    }
+
+    fn wanted(
+        &self,
+        sale: SaleIx,
+        create: &HoldCreate,
+        retaken: Option<&Hold>,
+    ) -> Result<WantedLines, Refusal> {
+        let wanted: WantedLines = match retaken {
+            Some(hold) if create.lines.is_empty() => {
+                let again = hold.lines.iter();
+                again.map(|line| Wanted { item: line.item, quantity: line.quantity() }).collect()
+            }
+            _ => self.named(sale, create)?,
+        };
+        if wanted.is_empty() || wanted.len() > HOLD_LINES_MAX {
+            return Err(invalid("lines", format!("1 to {HOLD_LINES_MAX} lines")));
+        }
+        for (line, number) in wanted.iter().zip(1u8..) {
+            let pools = &self.books.items[line.item.0 as usize].draws;
+            if pools.iter().any(|pool| self.books.items[pool.0 as usize].quarantined) {
+                return Err(Refusal::ItemQuarantined { line: number, item: line.item });
+            }
+        }
+        Ok(wanted)
+    }
+
+    fn named(&self, sale: SaleIx, create: &HoldCreate) -> Result<WantedLines, Refusal> {
+        let mut wanted = WantedLines::new();
+        for (line, number) in create.lines.iter().zip(1u8..) {
+            let item = self.books.item(sale, line.item.as_str());
+            let item = item
+                .ok_or_else(|| Refusal::ItemNotFound { line: number, item: line.item.clone() })?;
+            if !(1..=TOTAL_MAX).contains(&line.quantity) {
+                let field = format!("lines[{}].quantity", number - 1);
+                return Err(invalid(field, format!("1 to {TOTAL_MAX}")));
+            }
+            wanted.push(Wanted { item, quantity: line.quantity });
+        }
+        Ok(wanted)
+    }
+
+    /// The hold that this one is to replace; a refusal comes with it where it was found.
+    fn replaced(
+        &self,
+        by: &By,
+        command: &Command,
+        create: &HoldCreate,
+        sale: SaleIx,
+    ) -> Result<Option<Hold>, Box<(Option<Hold>, Refusal)>> {
+        let Some(named) = create.supersedes else {
+            return Ok(None);
+        };
+        let hold =
+            self.hold_of(by, &command.actor, named.hold).map_err(|no| Box::new((None, no)))?;
+        if hold.sale != sale || self.buyers[hold.buyer as usize].digest != create.buyer.digest.0 {
+            return Err(Box::new((None, Refusal::HoldNotFound)));
+        }
+        let standing = check_fence(&hold, Some(named.fence), command, false);
+        let standing = standing.and_then(|()| self.check_active(&hold));
+        match standing {
+            Ok(()) => Ok(Some(hold)),
+            Err(refusal) => Err(Box::new((Some(hold), refusal))),
+        }
+    }
+
+    /// Everything that an attempt can lose against others.
+    fn competes(
+        &self,
+        sale: SaleIx,
+        create: &HoldCreate,
+        wanted: &WantedLines,
+        old: Option<&Hold>,
+        retake: bool,
+    ) -> Result<(), Refusal> {
+        if let Some(reference) = &create.reference
+            && let Some(&no) = self.references.get(&reference.digest)
+            && old.is_none_or(|old| old.no != no)
+        {
+            return Err(Refusal::ReferenceInUse { hold: self.holds.id(no) });
+        }
+        self.check_buyer(sale, create, wanted, old)?;
+        self.check_stock(wanted, old, retake)
+    }
+
+    fn check_buyer(
+        &self,
+        sale: SaleIx,
+        create: &HoldCreate,
+        wanted: &WantedLines,
+        old: Option<&Hold>,
+    ) -> Result<(), Refusal> {
+        let terms = &self.books.sales[sale.0 as usize].terms;
+        if terms.limits.is_empty() && terms.live_holds_per_buyer.is_none() {
+            return Ok(());
+        }
+        let buyer = self.buyer(create.buyer.digest);
+        let freed = old.map(|old| self.usage_of(old)).unwrap_or_default();
+        let used = |limit: u16| {
+            let buyer = buyer.and_then(|buyer| self.usage.get(&(sale, limit, buyer)));
+            let freed: u32 =
+                freed.iter().filter(|((_, of, _), _)| *of == limit).map(|(_, units)| units).sum();
+            u64::from(buyer.map_or(0, |units| units.saturating_sub(freed)))
+        };
+        if let Some(most) = terms.live_holds_per_buyer
+            && used(LIVE_HOLDS) >= u64::from(most)
+        {
+            let hold = buyer.and_then(|buyer| self.live_hold_of(buyer, sale, old));
+            return Err(Refusal::BuyerHasHold { hold: hold.map(|no| self.holds.id(no)) });
+        }
+        for (limit, place) in terms.limits.iter().zip(0u16..) {
+            let counted =
+                wanted.iter().filter(|line| self.books.limits_of(line.item).contains(&place));
+            let asked: u64 = counted.map(|line| u64::from(line.quantity)).sum();
+            let used = used(place);
+            if asked > 0 && used + asked > u64::from(limit.per_buyer) {
+                return Err(Refusal::LimitPerBuyer {
+                    limit: limit.name.clone(),
+                    limit_max: limit.per_buyer,
+                    used: u32::try_from(used).unwrap_or(u32::MAX),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// One of a buyer's live holds in a sale; looked for among his newest 64.
+    fn live_hold_of(&self, buyer: u32, sale: SaleIx, except: Option<&Hold>) -> Option<HoldNo> {
+        let newest = self.buyers[buyer as usize].newest.get();
+        let newest = (newest != NO_HOLD).then_some(HoldNo(newest));
+        core::iter::successors(newest, |&no| self.holds.buyer_before(no))
+            .take(MAY_FREE_HOLDS_MAX)
+            .filter(|&no| except.is_none_or(|old| old.no != no))
+            .filter_map(|no| self.holds.load(no))
+            .find(|hold| hold.sale == sale && hold.state == HoldState::Active)
+            .map(|hold| hold.no)
+    }
+
+    fn take(
+        &self,
+        by: &By,
+        command: &Command,
+        create: &HoldCreate,
+        taking: &Taking,
+    ) -> (Outcome, Entries) {
+        let at = self.turn.moment.at;
+        let no = self.holds.next_no();
+        let terms = &self.books.sales[taking.sale.0 as usize].terms;
+        let plain_end = at.plus_seconds(u64::from(taking.ttl_seconds));
+        let end = match &taking.old {
+            // The clock of a chain goes on; buyers cannot stretch it by replacing.
+            Some(old) if !command.actor.is_privileged() => {
+                plain_end.min(chain_end(terms, old.chain_from()).max(old.expires_at))
+            }
+            _ => plain_end,
+        };
+        let confirms = create.confirm.is_some();
+        let fact = HoldCreated {
+            hold: no,
+            sale: taking.sale,
+            by: by.actor,
+            buyer: create.buyer.digest,
+            ttl_seconds: taking.ttl_seconds,
+            extensions: terms.extensions_max,
+            lines: taking.wanted.iter().map(|line| self.line_taken(*line)).collect(),
+            key: command.key.filter(|_| !confirms),
+            reference: create.reference.as_ref().map(|reference| reference.digest),
+            expires_at: (end != plain_end).then_some(end),
+            supersedes: taking
+                .old
+                .as_ref()
+                .map(|old| Superseded { hold: old.no, chain_from: old.chain_from() }),
+            retakes: taking.retaken.as_ref().map(|old| old.no),
+            origin: command.origin,
+        };
+        let buyer = self.buyer(create.buyer.digest);
+        let buyer =
+            buyer.unwrap_or_else(|| u32::try_from(self.buyers.len()).expect("counted in 32 bits"));
+        let mut hold = self.new_hold(&fact, buyer);
+        let mut entries = Entries::new();
+        if let Some(old) = &taking.old {
+            entries.push(self.superseded(by, old, no));
+        }
+        entries.push(Entry { fact: Fact::HoldCreated(fact), private: Some(texts(create)) });
+        if let Some(payment) = &create.confirm {
+            let touched = HoldTouched {
+                hold: no,
+                previous: self.turn.moment.seq,
+                by: by.actor,
+                key: command.key,
+            };
+            let moves = self.draws_of(hold.lines.iter().map(|line| (line.item, line.held)));
+            let fact = HoldConfirmed { touched, payment: payment.digest, moves };
+            let private = Private { payment_ref: Some(payment.text.clone()), ..Private::default() };
+            entries.push(Entry { fact: Fact::HoldConfirmed(fact), private: Some(private) });
+            hold.confirm();
+        }
+        (Outcome::Hold(self.view(&hold)), entries)
+    }
+
+    fn line_taken(&self, line: Wanted) -> LineTaken {
+        let draws = self.books.draws(line.item, line.quantity).collect();
+        LineTaken { item: line.item, quantity: line.quantity, draws }
+    }
+
+    fn superseded(&self, by: &By, old: &Hold, new: HoldNo) -> Entry {
+        let parts = old.parts(None, From::Held).expect("all that a hold has is a part of it");
+        let moves = self.draws_of(old.lines.iter().map(|line| (line.item, line.held)));
+        let fact = HoldReleased {
+            touched: HoldTouched { hold: old.no, previous: old.last_seq, by: by.actor, key: None },
+            lines: Short(parts),
+            moves,
+            superseded_by: Some(new),
+        };
+        Fact::HoldReleased(fact).into()
+    }
+}
+
+fn refuse(
+    by: &By,
+    command: &Command,
+    create: &HoldCreate,
+    sale: SaleIx,
+    wanted: &WantedLines,
+    refusal: Refusal,
+) -> (Outcome, Entries) {
+    let fact = HoldRefused {
+        sale,
+        by: by.actor,
+        buyer: create.buyer.digest,
+        reference: create.reference.as_ref().map(|reference| reference.digest),
+        lines: wanted
+            .iter()
+            .map(|line| LineWanted { item: line.item, quantity: line.quantity })
+            .collect(),
+        refusal: refusal.clone(),
+        key: command.key,
+        origin: command.origin,
+    };
+    let entry = Entry { fact: Fact::HoldRefused(fact), private: Some(texts(create)) };
+    (Outcome::Refused(refusal), one(entry))
+}
+
+/// A refusal about an existing hold is a fact of that hold's story.
+pub(super) fn refuse_act(
+    by: &By,
+    command: &Command,
+    hold: &Hold,
+    operation: HoldAct,
+    refusal: Refusal,
+) -> Decided {
+    if !refusal.competed() {
+        return Err(refusal);
+    }
+    let touched =
+        HoldTouched { hold: hold.no, previous: hold.last_seq, by: by.actor, key: command.key };
+    let fact = HoldActRefused { touched, operation, refusal: refusal.clone() };
+    Ok((Outcome::Refused(refusal), one(Fact::HoldActRefused(fact))))
+}
+
+/// All that a decided attempt takes.
+struct Taking {
+    sale: SaleIx,
+    wanted: WantedLines,
+    ttl_seconds: u32,
+    old: Option<Hold>,
+    retaken: Option<Hold>,
+}
+
+fn ttl(terms: &SaleTerms, command: &Command, create: &HoldCreate) -> Result<u32, Refusal> {
+    if let Actor::Buyer { digest } = command.actor
+        && digest != create.buyer.digest
+    {
+        return Err(invalid("buyer", "your own id"));
+    }
+    let most = if command.actor.is_privileged() { TTL_SECONDS_MAX } else { terms.hold_seconds_max };
+    let seconds = create.ttl_seconds.unwrap_or(terms.hold_seconds);
+    if (1..=most).contains(&seconds) {
+        Ok(seconds)
+    } else {
+        Err(invalid("ttl_seconds", format!("1 to {most}")))
+    }
+}
+
+/// The latest end that a buyer can reach by extending and replacing.
+pub(super) fn chain_end(terms: &SaleTerms, from: Timestamp) -> Timestamp {
+    from.plus_seconds(u64::from(terms.hold_chain_seconds_max))
+}
+
+fn texts(create: &HoldCreate) -> Private {
+    Private {
+        buyer: Some(create.buyer.text.clone()),
+        reference: create.reference.as_ref().map(|reference| reference.text.clone()),
+        metadata: create.metadata.clone(),
+        ..Private::default()
+    }
+}

@@ -1,0 +1,248 @@
+//! One hold, out of the store: read, changed by its own steps, and put back.
+
+use alloc::boxed::Box;
+use alloc::string::String;
+
+use minicbor::{Decode, Encode};
+use smallvec::SmallVec;
+
+use crate::command::LinePart;
+use crate::fact::LineMoved;
+use crate::ids::{Digest16, HoldId};
+use crate::outcome::{HoldState, Line};
+use crate::units::{Fence, HoldNo, ItemIx, SaleIx, Seq, Timestamp};
+
+/// What few holds have.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub(super) struct Extra {
+    #[n(0)]
+    pub(super) reference: Option<Digest16>,
+    /// The end that it was made with, where that is not creation + time to live.
+    #[n(1)]
+    pub(super) first_end: Option<Timestamp>,
+    /// When the first hold of its chain was made.
+    #[n(2)]
+    pub(super) chain_from: Option<Timestamp>,
+    #[n(3)]
+    pub(super) supersedes: Option<HoldNo>,
+    #[n(4)]
+    pub(super) superseded_by: Option<HoldNo>,
+}
+
+impl Extra {
+    const NONE: Self = Self {
+        reference: None,
+        first_end: None,
+        chain_from: None,
+        supersedes: None,
+        superseded_by: None,
+    };
+}
+
+/// What a confirm leaves behind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Payment {
+    pub(super) digest: Digest16,
+    /// The payment's own id; empty once erased.
+    pub(super) text: String,
+}
+
+/// One hold, out of the store, to be read or changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hold {
+    pub(super) no: HoldNo,
+    pub(super) id: HoldId,
+    pub(super) fence: Fence,
+    pub(super) created_at: Timestamp,
+    pub(super) expires_at: Timestamp,
+    pub(super) last_seq: Seq,
+    pub(super) ttl_seconds: u32,
+    pub(super) sale: SaleIx,
+    pub(super) buyer: u32,
+    pub(super) buyer_back: u32,
+    pub(super) state: HoldState,
+    pub(super) extensions: u8,
+    pub(super) extensions_used: u8,
+    pub(super) lines: SmallVec<[Line; 1]>,
+    pub(super) extra: Option<Box<Extra>>,
+}
+
+/// Which count of a line a step takes units out of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum From {
+    Held,
+    Sold,
+}
+
+/// A part of a line that the line does not have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BadPart {
+    pub(super) field: String,
+    pub(super) bound: String,
+}
+
+impl Hold {
+    pub(super) fn extra_mut(&mut self) -> &mut Extra {
+        self.extra.get_or_insert_with(|| Box::new(Extra::NONE))
+    }
+
+    pub(super) fn reference(&self) -> Option<Digest16> {
+        self.extra.as_ref().and_then(|extra| extra.reference)
+    }
+
+    /// When the first hold of its chain was made.
+    pub(super) fn chain_from(&self) -> Timestamp {
+        self.extra.as_ref().and_then(|extra| extra.chain_from).unwrap_or(self.created_at)
+    }
+
+    /// Whether a reference is taken by this hold: while it claims or owns units.
+    pub(super) fn keeps_reference(&self) -> bool {
+        matches!(self.state, HoldState::Active | HoldState::Confirmed)
+    }
+
+    pub(super) fn extensions_left(&self) -> u8 {
+        self.extensions.saturating_sub(self.extensions_used)
+    }
+
+    pub(super) fn confirm(&mut self) {
+        for line in &mut self.lines {
+            line.sold += line.held;
+            line.held = 0;
+        }
+        self.state = HoldState::Confirmed;
+    }
+
+    pub(super) fn expire(&mut self) {
+        for line in &mut self.lines {
+            line.released += line.held;
+            line.held = 0;
+        }
+        self.state = HoldState::Expired;
+    }
+
+    /// Takes parts out of what is held; a hold without held units is released.
+    pub(super) fn release(&mut self, parts: &[LineMoved]) -> Option<()> {
+        for part in parts {
+            let line = self.lines.get_mut(usize::from(part.line).checked_sub(1)?)?;
+            line.held = line.held.checked_sub(part.quantity)?;
+            line.released += part.quantity;
+        }
+        if self.lines.iter().all(|line| line.held == 0) {
+            self.state = HoldState::Released;
+        }
+        Some(())
+    }
+
+    /// Takes parts out of what is sold; a hold without sold units is cancelled.
+    pub(super) fn cancel(&mut self, parts: &[LineMoved]) -> Option<()> {
+        for part in parts {
+            let line = self.lines.get_mut(usize::from(part.line).checked_sub(1)?)?;
+            line.sold = line.sold.checked_sub(part.quantity)?;
+            line.cancelled += part.quantity;
+        }
+        if self.lines.iter().all(|line| line.sold == 0) {
+            self.state = HoldState::Cancelled;
+        }
+        Some(())
+    }
+
+    /// Resolves the parts that a caller names against what the lines have; all of it where none are named.
+    pub(super) fn parts(
+        &self,
+        asked: Option<&[LinePart]>,
+        from: From,
+    ) -> Result<SmallVec<[LineMoved; 1]>, BadPart> {
+        let has = |line: &Line| match from {
+            From::Held => line.held,
+            From::Sold => line.sold,
+        };
+        let Some(asked) = asked else {
+            let all = self
+                .lines
+                .iter()
+                .zip(1..)
+                .map(|(line, no)| LineMoved { line: no, quantity: has(line) });
+            return Ok(all.filter(|part| part.quantity > 0).collect());
+        };
+        let mut parts: SmallVec<[LineMoved; 1]> = SmallVec::new();
+        for (index, part) in asked.iter().enumerate() {
+            let line = usize::from(part.line).checked_sub(1).and_then(|at| self.lines.get(at));
+            let line = line.filter(|_| parts.iter().all(|seen| seen.line != part.line));
+            let line = line.ok_or_else(|| BadPart {
+                field: alloc::format!("lines[{index}].line"),
+                bound: alloc::format!("1 to {}, each once", self.lines.len()),
+            })?;
+            let quantity = part.quantity.unwrap_or(has(line));
+            if quantity == 0 || quantity > has(line) {
+                let what = if from == From::Held { "held" } else { "sold" };
+                return Err(BadPart {
+                    field: alloc::format!("lines[{index}].quantity"),
+                    bound: alloc::format!("1 to the {} units that are {what}", has(line)),
+                });
+            }
+            parts.push(LineMoved { line: part.line, quantity });
+        }
+        if parts.is_empty() {
+            return Err(BadPart { field: "lines".into(), bound: "at least one line".into() });
+        }
+        Ok(parts)
+    }
+
+    /// The hold as it was right after it was made: an answer from the record repeats that one.
+    pub(super) fn as_created(&self) -> Self {
+        let mut hold = self.clone();
+        for line in &mut hold.lines {
+            *line = fresh_line(line.item, line.quantity());
+        }
+        hold.state = HoldState::Active;
+        hold.extensions_used = 0;
+        let first_end = self.extra.as_ref().and_then(|extra| extra.first_end);
+        hold.expires_at =
+            first_end.unwrap_or(self.created_at.plus_seconds(u64::from(self.ttl_seconds)));
+        if let Some(extra) = &mut hold.extra {
+            extra.superseded_by = None;
+        }
+        hold
+    }
+
+    /// The hold as it was right after it was confirmed.
+    pub(super) fn as_confirmed(&self) -> Self {
+        let mut hold = self.clone();
+        for line in &mut hold.lines {
+            line.sold += line.cancelled;
+            line.cancelled = 0;
+        }
+        hold.state = HoldState::Confirmed;
+        hold
+    }
+
+    pub(super) fn simple(&self) -> Option<(ItemIx, u32)> {
+        let [line] = self.lines.as_slice() else {
+            return None;
+        };
+        let quantity = line.quantity();
+        let plain = simple_line(self.state, line.item, quantity);
+        (plain == *line).then_some((line.item, quantity))
+    }
+}
+
+/// A line of which nothing has moved yet.
+pub(super) const fn fresh_line(item: ItemIx, quantity: u32) -> Line {
+    Line { item, held: quantity, sold: 0, released: 0, cancelled: 0 }
+}
+
+/// The counts of an only line that moved whole with its hold.
+pub(super) fn simple_line(state: HoldState, item: ItemIx, quantity: u32) -> Line {
+    let mut line = fresh_line(item, 0);
+    match state {
+        HoldState::Active => line.held = quantity,
+        HoldState::Confirmed => line.sold = quantity,
+        HoldState::Released | HoldState::Expired => line.released = quantity,
+        HoldState::Cancelled => line.cancelled = quantity,
+    }
+    line
+}
+
+pub(super) fn state_from(byte: u8) -> HoldState {
+    HoldState::ALL[usize::from(byte)]
+}

@@ -1,0 +1,98 @@
+//! Private texts of holds, packed; outside `state_sum`, because they can be erased.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use super::holds::index;
+use crate::chunked::Chunked;
+use crate::fact::Private;
+use crate::outcome::HoldTexts;
+use crate::units::HoldNo;
+
+/// See the module.
+#[derive(Clone, Default)]
+pub(super) struct Texts {
+    chunks: Vec<Vec<u8>>,
+    places: Chunked<u32>,
+}
+
+/// Holds whose texts share one buffer.
+const TEXTS_PER_CHUNK: u64 = 1_024;
+
+impl Texts {
+    pub(super) fn push(&mut self, no: HoldNo, private: Option<&Private>) {
+        let bytes = self.chunk_for(no);
+        let place = u32::try_from(bytes.len()).expect("1,024 holds' texts fit 4 GiB");
+        let parts = [
+            private.and_then(|p| p.buyer.as_deref()),
+            private.and_then(|p| p.reference.as_deref()),
+            private.and_then(|p| p.metadata.as_deref()),
+        ];
+        for part in parts {
+            // Length + 1, so that "absent" and "empty" differ; 7 bits a byte, because most are short.
+            let mut length = part.map_or(0, |text| text.len() + 1);
+            while length >= 128 {
+                bytes.push(u8::try_from(length & 127).expect("seven bits") | 128);
+                length >>= 7;
+            }
+            bytes.push(u8::try_from(length).expect("below 128"));
+            bytes.extend_from_slice(part.unwrap_or_default().as_bytes());
+        }
+        self.places.push(place);
+    }
+
+    pub(super) fn packed(&self, no: HoldNo) -> &[u8] {
+        let chunk = &self.chunks[index(HoldNo(no.0 / TEXTS_PER_CHUNK))];
+        let from = self.places[index(no)] as usize;
+        let last = (no.0 + 1).is_multiple_of(TEXTS_PER_CHUNK);
+        let next = self.places.get(index(no) + 1).filter(|_| !last);
+        &chunk[from..next.map_or(chunk.len(), |&next| next as usize)]
+    }
+
+    pub(super) fn push_packed(&mut self, no: HoldNo, packed: &[u8]) {
+        let bytes = self.chunk_for(no);
+        let place = u32::try_from(bytes.len()).expect("1,024 holds' texts fit 4 GiB");
+        bytes.extend_from_slice(packed);
+        self.places.push(place);
+    }
+
+    fn chunk_for(&mut self, no: HoldNo) -> &mut Vec<u8> {
+        let chunk = index(HoldNo(no.0 / TEXTS_PER_CHUNK));
+        if chunk == self.chunks.len() {
+            self.chunks.push(Vec::new());
+        }
+        &mut self.chunks[chunk]
+    }
+
+    pub(super) fn pop(&mut self, no: HoldNo) {
+        let place = self.places.pop().expect("each hold has a place for its texts");
+        let chunk = index(HoldNo(no.0 / TEXTS_PER_CHUNK));
+        self.chunks[chunk].truncate(place as usize);
+    }
+
+    pub(super) fn get(&self, no: HoldNo) -> HoldTexts {
+        let chunk = &self.chunks[index(HoldNo(no.0 / TEXTS_PER_CHUNK))];
+        let mut rest = &chunk[self.places[index(no)] as usize..];
+        let mut next = || {
+            let (mut length, mut shift) = (0usize, 0);
+            loop {
+                let (&byte, after) = rest.split_first().expect("three parts were written");
+                rest = after;
+                length |= usize::from(byte & 127) << shift;
+                shift += 7;
+                if byte < 128 {
+                    break;
+                }
+            }
+            let length = length.checked_sub(1)?;
+            let (text, after) = rest.split_at(length);
+            rest = after;
+            Some(String::from_utf8(text.to_vec()).expect("written from a string"))
+        };
+        HoldTexts { buyer: next().unwrap_or_default(), reference: next(), metadata: next() }
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        self.chunks.iter().map(Vec::capacity).sum::<usize>() + self.places.memory_bytes()
+    }
+}
