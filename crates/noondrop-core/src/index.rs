@@ -14,6 +14,7 @@ const LOAD_TENTHS: usize = 52;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Bucket {
     hashes: [u32; SLOTS],
     ids: [u32; SLOTS],
@@ -89,6 +90,17 @@ impl Index {
 
     fn chain(&self, home: usize) -> impl Iterator<Item = At> + '_ {
         core::iter::successors(Some(At::Table(home)), |&at| self.next(at))
+    }
+
+    /// Loads the bucket of a hash into the cache; what it returns only keeps the load from being dropped.
+    pub(crate) fn warm(&self, hash: u64) -> u32 {
+        self.buckets[self.home(kept(hash))].used
+    }
+
+    /// The second step, for the overflow bucket: once the first has brought the link.
+    pub(crate) fn warm_overflow(&self, hash: u64) -> u32 {
+        let next = self.buckets[self.home(kept(hash))].next;
+        if next == NONE { 0 } else { self.overflow[next as usize].used }
     }
 
     /// Adds an id under a hash. The same pair may be there twice; nothing is replaced.
@@ -170,12 +182,23 @@ impl Index {
     /// Takes the first id under this hash that `is` the one out.
     pub(crate) fn remove(&mut self, hash: u64, is: impl FnMut(u32) -> bool) -> Option<u32> {
         let (at, slot) = self.position(hash, is)?;
-        let bucket = self.bucket_mut(at);
-        let id = bucket.ids[slot];
-        let last = bucket.used as usize - 1;
-        bucket.hashes[slot] = bucket.hashes[last];
-        bucket.ids[slot] = bucket.ids[last];
+        let id = self.bucket(at).ids[slot];
+        // The chain's last entry fills the gap, so that only the last bucket of a chain is not full.
+        let (mut before, mut last) = (None, At::Table(self.home(kept(hash))));
+        while let Some(next) = self.next(last) {
+            (before, last) = (Some(last), next);
+        }
+        let bucket = self.bucket_mut(last);
         bucket.used -= 1;
+        let end = bucket.used as usize;
+        let moved = (bucket.hashes[end], bucket.ids[end]);
+        let emptied = end == 0;
+        let filled = self.bucket_mut(at);
+        (filled.hashes[slot], filled.ids[slot]) = moved;
+        if let (true, Some(before), At::Overflow(freed)) = (emptied, before, last) {
+            self.bucket_mut(before).next = NONE;
+            self.free.push(freed);
+        }
         self.len -= 1;
         Some(id)
     }

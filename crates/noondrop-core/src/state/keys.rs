@@ -251,6 +251,11 @@ impl Keys {
         })
     }
 
+    pub(super) fn warm(&self, hash: &Digest16, step: impl Fn(&Index, u64) -> u32) -> u32 {
+        let hash = hash.hash64();
+        step(&self.successes.index, hash) ^ step(&self.refusals.index, hash)
+    }
+
     pub(super) fn has(&self, hash: &Digest16) -> bool {
         self.successes.position(hash).is_some() || self.refusals.position(hash).is_some()
     }

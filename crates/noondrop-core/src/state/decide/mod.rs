@@ -19,6 +19,7 @@ use super::keys::{Found, KeyOutcome, Recorded};
 use crate::command::{Act, Actor, Command, KeyUse};
 use crate::fact::{ActorSeen, Draw, Draws, Entry, Fact, Short};
 use crate::ids::HoldId;
+use crate::index::Index;
 use crate::outcome::{HoldNow, HoldView, Outcome};
 use crate::refusal::Refusal;
 use crate::units::{ActorIx, HoldNo, ItemIx, ShopIx};
@@ -58,6 +59,23 @@ struct By {
 }
 
 impl State {
+    /// Loads what deciding these commands will look up into the cache, all at once: one by one, each would wait for
+    /// memory (measured: a third of the time of a turn of 1,000 with 3 M keys). Changes nothing.
+    pub fn warm<'a>(&self, commands: impl IntoIterator<Item = &'a Command> + Clone) {
+        for step in [Index::warm, Index::warm_overflow] {
+            let loads = commands.clone().into_iter().map(|command| {
+                let key = command.key.map_or(0, |key| self.keys.warm(&key.hash, step));
+                match &command.act {
+                    Act::HoldCreate(new) => {
+                        key ^ step(&self.buyer_index, new.buyer.digest.hash64())
+                    }
+                    _ => key,
+                }
+            });
+            core::hint::black_box(loads.fold(0, |all, load| all ^ load));
+        }
+    }
+
     /// Decides a command on the current state, at the open turn's moment.
     #[must_use]
     pub fn decide(&self, command: &Command) -> Decision {
