@@ -6,6 +6,8 @@
 
 use alloc::vec::Vec;
 
+use smallvec::SmallVec;
+
 use crate::chunked::Chunked;
 
 const SLOTS: usize = 7;
@@ -146,8 +148,8 @@ impl Index {
             self.level += 1;
             self.split = 0;
         }
-        let mut slots: Vec<(u32, u32)> = Vec::with_capacity(2 * SLOTS);
-        let chain: Vec<At> = self.chain(old).collect();
+        let mut slots: SmallVec<[(u32, u32); 3 * SLOTS]> = SmallVec::new();
+        let chain: SmallVec<[At; 4]> = self.chain(old).collect();
         for at in chain {
             let bucket = self.bucket_mut(at);
             let used = bucket.used as usize;

@@ -273,6 +273,13 @@ impl Holds {
         self.record(no).flags == 0
     }
 
+    /// The end of a live hold with nothing in the side maps.
+    pub(super) fn plain_end(&self, no: HoldNo) -> Option<Timestamp> {
+        let record = self.records.get(index(no))?;
+        let plain = record.flags == 0 && state_from(record.state) == HoldState::Active;
+        plain.then(|| Timestamp(record.expires_at.get()))
+    }
+
     /// Whether a record that was read from outside points only to what is there.
     pub(super) fn is_whole(&self, no: HoldNo, sales: usize, items: usize) -> bool {
         let record = self.record(no);

@@ -108,8 +108,11 @@ impl State {
             }
         }
         for &no in &self.turn.holds {
-            if let Some(hold) = self.holds.load(no) {
-                self.check_hold(&hold)?;
+            match self.holds.plain_end(no) {
+                // Its state alone says where its units are.
+                Some(end) if end > self.last_at() => {}
+                Some(_) => return Err(Violation::Lapsed(no)),
+                None => self.holds.load(no).map_or(Ok(()), |hold| self.check_hold(&hold))?,
             }
         }
         Ok(())

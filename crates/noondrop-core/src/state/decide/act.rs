@@ -6,7 +6,7 @@
 use alloc::format;
 
 use super::create::{chain_end, refuse_act};
-use super::{By, Decided, invalid, one};
+use super::{By, Decided, Entries, invalid};
 use crate::command::{Actor, Command, HoldCancel, HoldConfirm, HoldExtend, HoldRelease};
 use crate::fact::{
     Entry, Fact, HoldAct, HoldCancelled, HoldConfirmed, HoldExtended, HoldReleased, HoldTouched,
@@ -25,6 +25,7 @@ impl State {
         by: &By,
         command: &Command,
         confirm: &HoldConfirm,
+        out: &mut Entries,
     ) -> Decided {
         let mut hold = self.hold_of(by, &command.actor, confirm.hold)?;
         let payment = confirm.payment_ref.digest;
@@ -37,27 +38,35 @@ impl State {
             _ => self.check_active(&hold),
         });
         if let Err(refusal) = standing {
-            return refuse_act(by, command, &hold, HoldAct::Confirm, refusal);
+            return refuse_act(by, command, &hold, (HoldAct::Confirm, refusal), out);
         }
         let touched = touched(by, command, &hold);
         if hold.state == HoldState::Confirmed {
             let view = HoldView { already: true, ..self.view(&hold) };
-            return Ok((self.answer(view), one(Fact::HoldConfirmedAgain(touched))));
+            out.push(Fact::HoldConfirmedAgain(touched).into());
+            return Ok(self.answer(view));
         }
         let moves = self.draws_of(hold.lines.iter().map(|line| (line.item, line.held)));
         hold.confirm();
         let fact = Fact::HoldConfirmed(HoldConfirmed { touched, payment, moves });
         let text = Some(confirm.payment_ref.text.clone());
         let private = Private { payment_ref: text, ..Private::default() };
-        Ok((self.answer(self.view(&hold)), one(Entry { fact, private: Some(private) })))
+        out.push(Entry { fact, private: Some(private) });
+        Ok(self.answer(self.view(&hold)))
     }
 
-    pub(super) fn decide_extend(&self, by: &By, command: &Command, extend: &HoldExtend) -> Decided {
+    pub(super) fn decide_extend(
+        &self,
+        by: &By,
+        command: &Command,
+        extend: &HoldExtend,
+        out: &mut Entries,
+    ) -> Decided {
         let mut hold = self.hold_of(by, &command.actor, extend.hold)?;
         let standing = check_fence(&hold, extend.fence, command, extend.reason.is_some());
         let standing = standing.and_then(|()| self.check_active(&hold));
         if let Err(refusal) = standing {
-            return refuse_act(by, command, &hold, HoldAct::Extend, refusal);
+            return refuse_act(by, command, &hold, (HoldAct::Extend, refusal), out);
         }
         let end = self.extended_end(command, &hold, extend.seconds)?;
         let counted = end > hold.expires_at && !command.actor.is_privileged();
@@ -65,7 +74,8 @@ impl State {
         let fact = Fact::HoldExtended(HoldExtended { touched, expires_at: end, counted });
         hold.expires_at = end;
         hold.extensions_used += u8::from(counted);
-        Ok((self.answer(self.view(&hold)), one(with_reason(fact, extend.reason.as_deref()))))
+        out.push(with_reason(fact, extend.reason.as_deref()));
+        Ok(self.answer(self.view(&hold)))
     }
 
     /// `at + seconds`, never earlier than the hold's end is now; for buyers within the sale's bounds.
@@ -108,12 +118,13 @@ impl State {
         by: &By,
         command: &Command,
         release: &HoldRelease,
+        out: &mut Entries,
     ) -> Decided {
         let mut hold = self.hold_of(by, &command.actor, release.hold)?;
         let standing = check_fence(&hold, release.fence, command, release.reason.is_some());
         let standing = standing.and_then(|()| self.check_active(&hold));
         if let Err(refusal) = standing {
-            return refuse_act(by, command, &hold, HoldAct::Release, refusal);
+            return refuse_act(by, command, &hold, (HoldAct::Release, refusal), out);
         }
         let parts = hold.parts(release.lines.as_deref(), From::Held)?;
         let moves = self.draws_of(parts.iter().map(|part| (item_of(&hold, *part), part.quantity)));
@@ -121,10 +132,17 @@ impl State {
         hold.release(&parts).expect("the parts were checked against the lines");
         let fact = HoldReleased { touched, lines: Short(parts), moves, superseded_by: None };
         let entry = with_reason(Fact::HoldReleased(fact), release.reason.as_deref());
-        Ok((self.answer(self.view(&hold)), one(entry)))
+        out.push(entry);
+        Ok(self.answer(self.view(&hold)))
     }
 
-    pub(super) fn decide_cancel(&self, by: &By, command: &Command, cancel: &HoldCancel) -> Decided {
+    pub(super) fn decide_cancel(
+        &self,
+        by: &By,
+        command: &Command,
+        cancel: &HoldCancel,
+        out: &mut Entries,
+    ) -> Decided {
         let mut hold = self.hold_of(by, &command.actor, cancel.hold)?;
         let standing = check_fence(&hold, Some(cancel.fence), command, false);
         let standing = standing.and_then(|()| match hold.state {
@@ -135,7 +153,7 @@ impl State {
             _ => self.check_active(&hold),
         });
         if let Err(refusal) = standing {
-            return refuse_act(by, command, &hold, HoldAct::Cancel, refusal);
+            return refuse_act(by, command, &hold, (HoldAct::Cancel, refusal), out);
         }
         let parts = hold.parts(cancel.lines.as_deref(), From::Sold)?;
         let moves = self.draws_of(parts.iter().map(|part| (item_of(&hold, *part), part.quantity)));
@@ -143,7 +161,8 @@ impl State {
         hold.cancel(&parts).expect("the parts were checked against the lines");
         let fact = HoldCancelled { touched, lines: Short(parts), moves, to: cancel.to };
         let entry = with_reason(Fact::HoldCancelled(fact), Some(&cancel.reason));
-        Ok((self.answer(self.view(&hold)), one(entry)))
+        out.push(entry);
+        Ok(self.answer(self.view(&hold)))
     }
 
     pub(super) fn check_active(&self, hold: &Hold) -> Result<(), Refusal> {

@@ -6,7 +6,7 @@ use alloc::format;
 use smallvec::SmallVec;
 
 use super::act::check_fence;
-use super::{By, Decided, Entries, invalid, one};
+use super::{By, Decided, Entries, invalid};
 use crate::command::{Actor, Command, HoldCreate, SaleTerms};
 use crate::fact::{
     Entry, Fact, HoldAct, HoldActRefused, HoldConfirmed, HoldCreated, HoldRefused, HoldReleased,
@@ -29,7 +29,13 @@ pub(super) struct Wanted {
 pub(super) type WantedLines = SmallVec<[Wanted; 1]>;
 
 impl State {
-    pub(super) fn decide_create(&self, by: &By, command: &Command, create: &HoldCreate) -> Decided {
+    pub(super) fn decide_create(
+        &self,
+        by: &By,
+        command: &Command,
+        create: &HoldCreate,
+        out: &mut Entries,
+    ) -> Decided {
         let sale = self.books.sale(by.shop, create.sale.as_str()).ok_or(Refusal::SaleNotFound)?;
         self.admits(sale, create)?;
         let retaken = self.retaken(by, command, create, sale)?;
@@ -40,16 +46,18 @@ impl State {
             Ok(old) => old,
             Err(lost) => match *lost {
                 (Some(hold), refusal) => {
-                    return refuse_act(by, command, &hold, HoldAct::Supersede, refusal);
+                    return refuse_act(by, command, &hold, (HoldAct::Supersede, refusal), out);
                 }
                 (None, refusal) => return Err(refusal),
             },
         };
         if let Err(refusal) = self.competes(sale, create, &wanted, old.as_ref(), retaken.is_some())
         {
-            return Ok(refuse(by, command, create, sale, &wanted, refusal));
+            out.push(lost(by, command, create, sale, &wanted, refusal.clone()));
+            return Ok(Outcome::Refused(refusal));
         }
-        Ok(self.take(by, command, create, &Taking { sale, wanted, ttl_seconds, old, retaken }))
+        Ok(self
+            .take(&Attempt { by, command, create, sale, wanted, ttl_seconds, old, retaken }, out))
     }
 
     /// The sale's door.
@@ -231,18 +239,13 @@ impl State {
             .map(|hold| hold.no)
     }
 
-    fn take(
-        &self,
-        by: &By,
-        command: &Command,
-        create: &HoldCreate,
-        taking: &Taking,
-    ) -> (Outcome, Entries) {
+    fn take(&self, attempt: &Attempt<'_>, out: &mut Entries) -> Outcome {
+        let Attempt { by, command, create, .. } = *attempt;
         let at = self.turn.moment.at;
         let no = self.holds.next_no();
-        let terms = &self.books.sales[taking.sale.0 as usize].terms;
-        let plain_end = at.plus_seconds(u64::from(taking.ttl_seconds));
-        let end = match &taking.old {
+        let terms = &self.books.sales[attempt.sale.0 as usize].terms;
+        let plain_end = at.plus_seconds(u64::from(attempt.ttl_seconds));
+        let end = match &attempt.old {
             // The clock of a chain goes on; buyers cannot stretch it by replacing.
             Some(old) if !command.actor.is_privileged() => {
                 plain_end.min(chain_end(terms, old.chain_from()).max(old.expires_at))
@@ -252,31 +255,30 @@ impl State {
         let confirms = create.confirm.is_some();
         let fact = HoldCreated {
             hold: no,
-            sale: taking.sale,
+            sale: attempt.sale,
             by: by.actor,
             buyer: create.buyer.digest,
-            ttl_seconds: taking.ttl_seconds,
+            ttl_seconds: attempt.ttl_seconds,
             extensions: terms.extensions_max,
-            lines: taking.wanted.iter().map(|line| self.line_taken(*line)).collect(),
+            lines: attempt.wanted.iter().map(|line| self.line_taken(*line)).collect(),
             key: command.key.filter(|_| !confirms),
             reference: create.reference.as_ref().map(|reference| reference.digest),
             expires_at: (end != plain_end).then_some(end),
-            supersedes: taking
+            supersedes: attempt
                 .old
                 .as_ref()
                 .map(|old| Superseded { hold: old.no, chain_from: old.chain_from() }),
-            retakes: taking.retaken.as_ref().map(|old| old.no),
+            retakes: attempt.retaken.as_ref().map(|old| old.no),
             origin: command.origin,
         };
         let buyer = self.buyer(create.buyer.digest);
         let buyer =
             buyer.unwrap_or_else(|| u32::try_from(self.buyers.len()).expect("counted in 32 bits"));
         let mut hold = self.new_hold(&fact, buyer);
-        let mut entries = Entries::new();
-        if let Some(old) = &taking.old {
-            entries.push(self.superseded(by, old, no));
+        if let Some(old) = &attempt.old {
+            out.push(self.superseded(by, old, no));
         }
-        entries.push(Entry { fact: Fact::HoldCreated(fact), private: Some(texts(create)) });
+        out.push(Entry { fact: Fact::HoldCreated(fact), private: Some(texts(create)) });
         if let Some(payment) = &create.confirm {
             let touched = HoldTouched {
                 hold: no,
@@ -287,10 +289,10 @@ impl State {
             let moves = self.draws_of(hold.lines.iter().map(|line| (line.item, line.held)));
             let fact = HoldConfirmed { touched, payment: payment.digest, moves };
             let private = Private { payment_ref: Some(payment.text.clone()), ..Private::default() };
-            entries.push(Entry { fact: Fact::HoldConfirmed(fact), private: Some(private) });
+            out.push(Entry { fact: Fact::HoldConfirmed(fact), private: Some(private) });
             hold.confirm();
         }
-        (Outcome::Hold(self.view(&hold)), entries)
+        Outcome::Hold(self.view(&hold))
     }
 
     fn line_taken(&self, line: Wanted) -> LineTaken {
@@ -311,14 +313,14 @@ impl State {
     }
 }
 
-fn refuse(
+fn lost(
     by: &By,
     command: &Command,
     create: &HoldCreate,
     sale: SaleIx,
     wanted: &WantedLines,
     refusal: Refusal,
-) -> (Outcome, Entries) {
+) -> Entry {
     let fact = HoldRefused {
         sale,
         by: by.actor,
@@ -328,12 +330,12 @@ fn refuse(
             .iter()
             .map(|line| LineWanted { item: line.item, quantity: line.quantity })
             .collect(),
-        refusal: refusal.clone(),
+        refusal,
         key: command.key,
         origin: command.origin,
     };
-    let entry = Entry { fact: Fact::HoldRefused(fact), private: Some(texts(create)) };
-    (Outcome::Refused(refusal), one(entry))
+    let private = Private { metadata: None, ..texts(create) };
+    Entry { fact: Fact::HoldRefused(fact), private: Some(private) }
 }
 
 /// A refusal about an existing hold is a fact of that hold's story.
@@ -341,8 +343,8 @@ pub(super) fn refuse_act(
     by: &By,
     command: &Command,
     hold: &Hold,
-    operation: HoldAct,
-    refusal: Refusal,
+    (operation, refusal): (HoldAct, Refusal),
+    out: &mut Entries,
 ) -> Decided {
     if !refusal.competed() {
         return Err(refusal);
@@ -350,11 +352,15 @@ pub(super) fn refuse_act(
     let touched =
         HoldTouched { hold: hold.no, previous: hold.last_seq, by: by.actor, key: command.key };
     let fact = HoldActRefused { touched, operation, refusal: refusal.clone() };
-    Ok((Outcome::Refused(refusal), one(Fact::HoldActRefused(fact))))
+    out.push(Fact::HoldActRefused(fact).into());
+    Ok(Outcome::Refused(refusal))
 }
 
-/// All that a decided attempt takes.
-struct Taking {
+/// An attempt that gets what it asks for.
+struct Attempt<'a> {
+    by: &'a By,
+    command: &'a Command,
+    create: &'a HoldCreate,
     sale: SaleIx,
     wanted: WantedLines,
     ttl_seconds: u32,

@@ -2,7 +2,7 @@
 
 use alloc::format;
 
-use super::{By, Decided, Entries, invalid, one};
+use super::{By, Decided, Entries, invalid};
 use crate::command::{
     Command, ItemAdjust, ItemPut, KeyUse, SaleMove, SalePut, SaleStep, SaleTerms, ShopPut,
 };
@@ -19,20 +19,26 @@ use crate::state::books::Sale;
 use crate::units::{ActorIx, ItemIx, SaleIx, Timestamp};
 
 impl State {
-    pub(super) fn decide_shop(&self, command: &Command, put: &ShopPut) -> (Outcome, Entries) {
+    pub(super) fn decide_shop(
+        &self,
+        command: &Command,
+        put: &ShopPut,
+        out: &mut Entries,
+    ) -> Outcome {
         let known = self.books.shop(put.name.as_str());
         let shop = known.unwrap_or_else(|| self.books.next_shop());
         let view =
             ShopView { shop, name: put.name.clone(), live: put.live, created: known.is_none() };
         if known.is_some_and(|shop| self.books.shops[shop.0 as usize].live == put.live) {
-            return (Outcome::Shop(view), Entries::new());
+            return Outcome::Shop(view);
         }
         let by = self.books.actor(&command.shop, &command.actor).unwrap_or(ActorIx::SYSTEM);
         let fact = ShopDefined { shop, name: put.name.clone(), live: put.live, by };
-        (Outcome::Shop(view), one(Fact::ShopDefined(fact)))
+        out.push(Fact::ShopDefined(fact).into());
+        Outcome::Shop(view)
     }
 
-    pub(super) fn decide_sale(&self, by: &By, put: &SalePut) -> Decided {
+    pub(super) fn decide_sale(&self, by: &By, put: &SalePut, out: &mut Entries) -> Decided {
         check_terms(&put.terms)?;
         let known = self.books.sale(by.shop, put.sale.as_str());
         let old = known.map(|sale| &self.books.sales[sale.0 as usize]);
@@ -50,7 +56,7 @@ impl State {
             state: old.map_or(SaleState::Draft, |old| old.state),
         };
         if let Some(old) = old.filter(|old| old.terms == put.terms) {
-            return Ok((self.sale_outcome(sale, old, false), Entries::new()));
+            return Ok(self.sale_outcome(sale, old, false));
         }
         let fact = SaleDefined {
             sale,
@@ -60,19 +66,21 @@ impl State {
             version: entry.version,
             by: by.actor,
         };
-        Ok((self.sale_outcome(sale, &entry, known.is_none()), one(Fact::SaleDefined(fact))))
+        out.push(Fact::SaleDefined(fact).into());
+        Ok(self.sale_outcome(sale, &entry, known.is_none()))
     }
 
-    pub(super) fn decide_move(&self, by: &By, step: &SaleMove) -> Decided {
+    pub(super) fn decide_move(&self, by: &By, step: &SaleMove, out: &mut Entries) -> Decided {
         let sale = self.books.sale(by.shop, step.sale.as_str()).ok_or(Refusal::SaleNotFound)?;
         let mut entry = self.books.sales[sale.0 as usize].clone();
         let to = self.step(sale, &entry, step.to)?;
         if to == entry.state {
-            return Ok((self.sale_outcome(sale, &entry, false), Entries::new()));
+            return Ok(self.sale_outcome(sale, &entry, false));
         }
         entry.state = to;
         let fact = SaleMoved { sale, state: to, by: by.actor };
-        Ok((self.sale_outcome(sale, &entry, false), one(Fact::SaleMoved(fact))))
+        out.push(Fact::SaleMoved(fact).into());
+        Ok(self.sale_outcome(sale, &entry, false))
     }
 
     /// Where a step leads from where the sale is; being there already is fine.
@@ -119,7 +127,7 @@ impl State {
         })
     }
 
-    pub(super) fn decide_item(&self, by: &By, put: &ItemPut) -> Decided {
+    pub(super) fn decide_item(&self, by: &By, put: &ItemPut, out: &mut Entries) -> Decided {
         let sale = self.books.sale(by.shop, put.sale.as_str()).ok_or(Refusal::SaleNotFound)?;
         if self.books.sales[sale.0 as usize].state == SaleState::Archived {
             return Err(Refusal::SaleArchived);
@@ -127,12 +135,12 @@ impl State {
         check_at_most("total", put.total)?;
         check_at_most("oversell_limit", put.oversell_limit)?;
         match self.books.item(sale, put.item.as_str()) {
-            Some(item) => self.redefine(by, put, item),
-            None => self.define(by, put, sale),
+            Some(item) => self.redefine(by, put, item, out),
+            None => self.define(by, put, sale, out),
         }
     }
 
-    fn define(&self, by: &By, put: &ItemPut, sale: SaleIx) -> Decided {
+    fn define(&self, by: &By, put: &ItemPut, sale: SaleIx, out: &mut Entries) -> Decided {
         check_version(put.if_version, 0)?;
         if self.books.item_count(sale) >= SALE_ITEMS_MAX {
             return Err(invalid("item", format!("at most {SALE_ITEMS_MAX} items in a sale")));
@@ -145,23 +153,25 @@ impl State {
             ..Default::default()
         };
         let view = ItemView { item, sale, counts, version: 1, quarantined: false, created: true };
-        Ok((Outcome::Item(view), one(Fact::ItemDefined(fact))))
+        out.push(Fact::ItemDefined(fact).into());
+        Ok(Outcome::Item(view))
     }
 
-    fn redefine(&self, by: &By, put: &ItemPut, item: ItemIx) -> Decided {
+    fn redefine(&self, by: &By, put: &ItemPut, item: ItemIx, out: &mut Entries) -> Decided {
         let mut view = self.books.item_view(item);
         check_version(put.if_version, view.version)?;
         if put.total != view.counts.total {
             return Err(Refusal::UseAdjust { total: view.counts.total });
         }
         if put.oversell_limit == view.counts.oversell_limit {
-            return Ok((Outcome::Item(view), Entries::new()));
+            return Ok(Outcome::Item(view));
         }
         view.counts.oversell_limit = put.oversell_limit;
         view.version += 1;
         let mut fact = item_defined(by, put, item, view.sale, view.version);
         fact.draws.clone_from(&self.books.items[item.0 as usize].draws);
-        Ok((Outcome::Item(view), one(Fact::ItemDefined(fact))))
+        out.push(Fact::ItemDefined(fact).into());
+        Ok(Outcome::Item(view))
     }
 
     pub(super) fn decide_adjust(
@@ -169,6 +179,7 @@ impl State {
         by: &By,
         key: Option<KeyUse>,
         adjust: &ItemAdjust,
+        out: &mut Entries,
     ) -> Decided {
         let sale = self.books.sale(by.shop, adjust.sale.as_str()).ok_or(Refusal::SaleNotFound)?;
         if self.books.sales[sale.0 as usize].state == SaleState::Archived {
@@ -190,7 +201,8 @@ impl State {
         let fact = ItemAdjusted { item, total, by_units: adjust.by, by: by.actor, key };
         let private = Private { reason: Some(adjust.reason.clone()), ..Private::default() };
         let entry = Entry { fact: Fact::ItemAdjusted(fact), private: Some(private) };
-        Ok((Outcome::Item(view), one(entry)))
+        out.push(entry);
+        Ok(Outcome::Item(view))
     }
 }
 

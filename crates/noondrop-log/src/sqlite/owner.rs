@@ -1,0 +1,41 @@
+//! One owner per log: a lock on a file beside the database, held for as long as the log is open.
+//!
+//! The lock belongs to the open file, so the operating system drops it when the process dies, and
+//! no stale one can keep the next owner out.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+
+use super::OpenError;
+use super::options::Files;
+use crate::LogError;
+
+/// Proof that this log is ours until it is dropped.
+#[derive(Debug)]
+pub(super) struct Owner {
+    _locked: File,
+}
+
+impl Owner {
+    /// Takes the lock, or says who is in the way.
+    pub(super) fn take(files: &Files) -> Result<Self, OpenError> {
+        let file = open(files)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { _locked: file }),
+            Err(TryLockError::WouldBlock) => {
+                Err(OpenError::Owned { path: files.database.clone(), owner_file: files.owner() })
+            }
+            Err(TryLockError::Error(error)) => Err(could_not_lock(files, error).into()),
+        }
+    }
+}
+
+fn open(files: &Files) -> Result<File, LogError> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    options.open(files.owner()).map_err(|error| could_not_lock(files, error))
+}
+
+fn could_not_lock(files: &Files, error: io::Error) -> LogError {
+    LogError::io(format!("could not lock {}", files.owner().display()), error)
+}
