@@ -27,6 +27,10 @@ pub mod units;
 
 mod chunked;
 mod index;
+#[cfg(not(feature = "planted"))]
+mod planted;
+#[cfg(feature = "planted")]
+pub mod planted;
 
 pub use command::*;
 pub use digester::{Digester, KeyScope};

@@ -8,6 +8,7 @@ use super::{Buyer, LIVE_HOLDS, LogIdentity, State, sum};
 use crate::fact::Settings;
 use crate::ids::Digest16;
 use crate::outcome::{Counts, HoldState};
+use crate::planted::{self, Bug};
 use crate::units::{HoldNo, ItemIx, SaleIx, ShopIx};
 
 impl State {
@@ -82,7 +83,8 @@ impl State {
         let mut usage: SmallVec<[(super::UsageKey, u32); 4]> =
             smallvec![((hold.sale, LIVE_HOLDS, hold.buyer), live)];
         for line in &hold.lines {
-            let units = line.held + line.sold;
+            let claimed = if planted::is(Bug::LimitsForgetHeld) { 0 } else { line.held };
+            let units = claimed + line.sold;
             for &limit in self.books.limits_of(line.item) {
                 usage.push(((hold.sale, limit, hold.buyer), units));
             }

@@ -6,7 +6,7 @@ use core::fmt;
 use super::books::{ActorEntry, Item, Sale, Shop};
 use super::hold::{Hold, Payment, fresh_line};
 use super::keys::{KeyOutcome, Recorded};
-use super::turn::Change;
+use super::turn::{Change, Touched};
 use super::{LogIdentity, State, sum};
 use crate::command::{CancelTo, KeyUse};
 use crate::fact::{
@@ -17,6 +17,7 @@ use crate::fact::{
 use crate::ids::HoldId;
 use crate::limits::TURN_HOLDS_MAX;
 use crate::outcome::{Counts, HoldState, SaleState};
+use crate::planted::{self, Bug};
 use crate::units::{ActorIx, Fence, ItemIx, SaleIx, ShopIx};
 
 /// A fact that does not fit the state: the log is damaged, this program is, or the two do not belong together.
@@ -239,6 +240,7 @@ impl State {
             state: HoldState::Active,
             extensions: fact.extensions,
             extensions_used: 0,
+            live: self.books.shops[self.books.sales[fact.sale.0 as usize].shop.0 as usize].live,
             lines: fact.lines.iter().map(|line| fresh_line(line.item, line.quantity)).collect(),
             extra: None,
         };
@@ -291,7 +293,7 @@ impl State {
 
     fn apply_extended(&mut self, fact: &HoldExtended) -> Fits {
         let mut hold = self.touched(&fact.touched, HoldState::Active)?;
-        if fact.expires_at < hold.expires_at {
+        if fact.expires_at < hold.expires_at && !planted::is(Bug::ExtendShortens) {
             return Err("it would shorten the hold");
         }
         hold.expires_at = fact.expires_at;
@@ -329,8 +331,8 @@ impl State {
         hold.cancel(&fact.lines).ok_or("it gives back more than the hold has")?;
         self.move_units(&fact.moves, |counts, q| {
             let total = match fact.to {
-                CancelTo::Stock => counts.total,
-                CancelTo::Destroyed => counts.total.saturating_sub(q),
+                CancelTo::Stock if !planted::is(Bug::CancelShrinks) => counts.total,
+                CancelTo::Stock | CancelTo::Destroyed => counts.total.saturating_sub(q),
             };
             Some(Counts { sold: counts.sold.checked_sub(q)?, total, ..counts })
         })?;
@@ -350,7 +352,7 @@ impl State {
     /// The hold that a fact is about, with its place moved on; in the state that the fact needs.
     fn touched(&self, fact: &HoldTouched, needs: HoldState) -> Result<Hold, &'static str> {
         let mut hold = self.holds.load(fact.hold).ok_or("no such hold")?;
-        if hold.state != needs {
+        if hold.state != needs && !planted::is(Bug::LapsedConfirms) {
             return Err("the hold is in another state");
         }
         if hold.last_seq != fact.previous {
@@ -395,7 +397,9 @@ impl State {
 
     fn give_back_held(&mut self, moves: &[Draw]) -> Fits {
         self.move_units(moves, |counts, q| {
-            Some(Counts { held: counts.held.checked_sub(q)?, ..counts })
+            let held = counts.held.checked_sub(q)?;
+            let again = if planted::is(Bug::ReleasedTwice) { q } else { 0 };
+            Some(Counts { held: held.saturating_sub(again), ..counts })
         })
     }
 
@@ -417,10 +421,12 @@ impl State {
         let counts = self.books.counts.get_mut(item.0 as usize).ok_or("no such item")?;
         let before = *counts;
         *counts = change(before).ok_or("a count would leave its range")?;
+        let cap = counts.cap();
         self.turn.journal.push(Change::Counts(item, before));
         let accounts = &mut self.turn.accounts;
-        if !accounts.iter().any(|(seen, _)| *seen == item) {
-            accounts.push((item, before));
+        match accounts.iter_mut().find(|seen| seen.item == item) {
+            Some(seen) => seen.cap_max = seen.cap_max.max(cap),
+            None => accounts.push(Touched { item, before, cap_max: before.cap().max(cap) }),
         }
         Ok(())
     }

@@ -42,8 +42,9 @@ impl Sale {
         let closing = self.terms.closes_at.map(|at| (at, SaleState::Closed));
         match self.state {
             SaleState::Scheduled => {
-                let opening = self.terms.opens_at.map(|at| (at, SaleState::Open));
-                [opening, closing].into_iter().flatten().min_by_key(|(at, _)| *at)
+                // Its opening time was taken away after it was published: it opens now.
+                let opening = (self.terms.opens_at.unwrap_or_default(), SaleState::Open);
+                [Some(opening), closing].into_iter().flatten().min_by_key(|(at, _)| *at)
             }
             SaleState::Open | SaleState::Paused => closing,
             SaleState::Draft | SaleState::Closed | SaleState::Archived => None,

@@ -10,6 +10,7 @@ use crate::command::LinePart;
 use crate::fact::LineMoved;
 use crate::ids::{Digest16, HoldId};
 use crate::outcome::{HoldState, Line};
+use crate::planted::{self, Bug};
 use crate::units::{Fence, HoldNo, ItemIx, SaleIx, Seq, Timestamp};
 
 /// What few holds have.
@@ -63,6 +64,8 @@ pub(super) struct Hold {
     pub(super) state: HoldState,
     pub(super) extensions: u8,
     pub(super) extensions_used: u8,
+    /// Its shop sold for real when it was made: what was told of it stays so.
+    pub(super) live: bool,
     pub(super) lines: SmallVec<[Line; 1]>,
     pub(super) extra: Option<Box<Extra>>,
 }
@@ -97,7 +100,11 @@ impl Hold {
 
     /// Whether a reference is taken by this hold: while it claims or owns units.
     pub(super) fn keeps_reference(&self) -> bool {
-        matches!(self.state, HoldState::Active | HoldState::Confirmed)
+        match self.state {
+            HoldState::Active => true,
+            HoldState::Confirmed => !planted::is(Bug::ReferenceLetGo),
+            HoldState::Released | HoldState::Expired | HoldState::Cancelled => false,
+        }
     }
 
     pub(super) fn extensions_left(&self) -> u8 {
@@ -191,6 +198,9 @@ impl Hold {
     /// The hold as it was right after it was made: an answer from the record repeats that one.
     pub(super) fn as_created(&self) -> Self {
         let mut hold = self.clone();
+        if planted::is(Bug::ReplayMoves) {
+            return hold;
+        }
         for line in &mut hold.lines {
             *line = fresh_line(line.item, line.quantity());
         }

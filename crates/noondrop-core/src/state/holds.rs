@@ -16,6 +16,7 @@ use crate::chunked::Chunked;
 use crate::fact::Private;
 use crate::ids::HoldId;
 use crate::outcome::{HoldNow, HoldState, HoldTexts, HoldView, Line, Lines};
+use crate::planted::{self, Bug};
 use crate::units::{Fence, HoldNo, ItemIx, SaleIx, Seq, ShopIx, Timestamp};
 
 /// A number below 2^48 in six bytes: a position, or a time up to the year 10889.
@@ -61,6 +62,8 @@ pub(super) struct Record {
 
 const HAS_LINES: u8 = 1;
 const HAS_EXTRA: u8 = 2;
+/// Its shop sold for real when the hold was made.
+const MADE_LIVE: u8 = 4;
 
 /// A row that created holds.
 #[derive(Clone, Copy, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
@@ -204,6 +207,7 @@ impl Holds {
             state,
             extensions: record.extensions,
             extensions_used: record.extensions_used,
+            live: record.flags & MADE_LIVE != 0,
             lines,
             extra,
         })
@@ -220,7 +224,8 @@ impl Holds {
         }
         let (item, quantity) = simple.unwrap_or_default();
         let flags = if simple.is_none() { HAS_LINES } else { 0 }
-            | if hold.extra.is_some() { HAS_EXTRA } else { 0 };
+            | if hold.extra.is_some() { HAS_EXTRA } else { 0 }
+            | if hold.live { MADE_LIVE } else { 0 };
         let record = Record {
             tag: hold.id.tag,
             expires_at: U48::new(hold.expires_at.0),
@@ -270,13 +275,14 @@ impl Holds {
 
     /// Whether a hold has nothing in the side maps.
     pub(super) fn is_plain(&self, no: HoldNo) -> bool {
-        self.record(no).flags == 0
+        self.record(no).flags & (HAS_LINES | HAS_EXTRA) == 0
     }
 
     /// The end of a live hold with nothing in the side maps.
     pub(super) fn plain_end(&self, no: HoldNo) -> Option<Timestamp> {
         let record = self.records.get(index(no))?;
-        let plain = record.flags == 0 && state_from(record.state) == HoldState::Active;
+        let simple = record.flags & (HAS_LINES | HAS_EXTRA) == 0;
+        let plain = simple && state_from(record.state) == HoldState::Active;
         plain.then(|| Timestamp(record.expires_at.get()))
     }
 
@@ -324,13 +330,13 @@ impl Holds {
                 self.lines[&no].as_slice(),
             ));
         }
-        if record.flags & HAS_EXTRA != 0 {
+        if record.flags & HAS_EXTRA != 0 && !planted::is(Bug::SumSkipsExtras) {
             sum = sum.wrapping_add(super::sum::encoded(super::sum::EXTRA, no.0, &self.extras[&no]));
         }
         sum
     }
 
-    pub(super) fn view(&self, hold: &Hold, shop: ShopIx, live: bool) -> HoldView {
+    pub(super) fn view(&self, hold: &Hold, shop: ShopIx) -> HoldView {
         let other = |no: Option<HoldNo>| no.map(|no| self.id_or_next(no, hold));
         let extra = hold.extra.as_deref();
         HoldView {
@@ -348,7 +354,7 @@ impl Holds {
             superseded_by: other(extra.and_then(|extra| extra.superseded_by)),
             lines: Lines(hold.lines.clone()),
             already: false,
-            live,
+            live: hold.live,
             now: HoldNow { state: hold.state, expires_at: hold.expires_at },
             texts: None,
         }

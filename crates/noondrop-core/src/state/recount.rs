@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::hold::Hold;
+use super::turn::Touched;
 use super::{LIVE_HOLDS, State, UsageKey, sum};
 use crate::fact::Settings;
 use crate::ids::Digest16;
@@ -96,14 +97,14 @@ impl State {
     ///
     /// The first thing that does not hold: nothing of this turn may be logged.
     pub fn check_touched(&self) -> Result<(), Violation> {
-        for (item, before) in &self.turn.accounts {
+        for Touched { item, before, cap_max } in &self.turn.accounts {
             // An item that was made and undone within the turn has no account any more.
             let Some(counts) = self.books.counts.get(item.0 as usize) else {
                 continue;
             };
             check_account(*item, counts)?;
             let grew = counts.taken() > before.taken();
-            if grew && counts.taken() > counts.cap() {
+            if grew && counts.taken() > *cap_max {
                 return Err(Violation::Oversold(*item));
             }
         }

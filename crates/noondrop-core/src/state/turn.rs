@@ -14,6 +14,7 @@ use crate::fact::{Draw, Entry, ExpiredRun, Fact, HoldsExpired, SaleMoved, Settin
 use crate::ids::Digest16;
 use crate::limits::{TURN_EXPIRES_MAX, TURN_KEY_SWEEP_MAX, TURN_LAPSE_SCAN_MAX};
 use crate::outcome::{Counts, SaleState};
+use crate::planted::{self, Bug};
 use crate::units::{ActorIx, HoldNo, ItemIx, SaleIx, Seq, ShopIx, Timestamp};
 
 /// When and where a turn is decided; all that `decide` knows of the world.
@@ -56,6 +57,16 @@ pub(super) enum Change {
     Key(Inserted),
 }
 
+/// An account that the turn changed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Touched {
+    pub(super) item: ItemIx,
+    /// As it was before the turn.
+    pub(super) before: Counts,
+    /// The most that holds could claim at any time within the turn: a claim may come before a shrink.
+    pub(super) cap_max: u64,
+}
+
 /// The open turn, or the last one.
 #[derive(Clone, Default)]
 pub(super) struct Turn {
@@ -63,8 +74,7 @@ pub(super) struct Turn {
     before: Moment,
     open: bool,
     pub(super) journal: Vec<Change>,
-    /// Accounts that the turn changed, as they were before it.
-    pub(super) accounts: SmallVec<[(ItemIx, Counts); 8]>,
+    pub(super) accounts: SmallVec<[Touched; 8]>,
     pub(super) holds: Vec<HoldNo>,
     sum_before: u128,
     keys_sum_before: u128,
@@ -142,10 +152,12 @@ impl State {
         let mut due: Vec<HoldNo> = Vec::new();
         let mut looked = 0;
         let mut reached = None;
-        while let Some((time, pool)) = self.lapses.head().filter(|(time, _)| *time <= at) {
+        let late = u64::from(planted::is(Bug::LapsesLate));
+        while let Some((time, pool)) = self.lapses.head().filter(|(time, _)| time.0 + late <= at.0)
+        {
             let full = due.len() >= TURN_EXPIRES_MAX || looked >= TURN_LAPSE_SCAN_MAX;
             if full && reached != Some(time) {
-                at = Timestamp(time.0 - 1);
+                at = if planted::is(Bug::TimeDoesNotLag) { at } else { Timestamp(time.0 - 1) };
                 break;
             }
             reached = Some(time);
@@ -190,7 +202,8 @@ impl State {
                 self.add_draws(&mut moves, item, quantity);
             } else {
                 let hold = self.holds.load(no).expect("a due hold is in memory");
-                for line in &hold.lines {
+                let most = if planted::is(Bug::FirstLineLapses) { 1 } else { hold.lines.len() };
+                for line in &hold.lines[..most] {
                     self.add_draws(&mut moves, line.item, line.held);
                 }
             }
@@ -232,8 +245,10 @@ impl State {
 
     pub(super) fn sweep_keys(&mut self, at: Timestamp, most: usize) {
         let back = |ms: u64| Timestamp(at.0.saturating_sub(ms));
+        let hours = u64::from(self.settings.success_key_hours);
+        let forgets = planted::is(Bug::SuccessForgotten);
         let retention = Retention {
-            successes_from: back(u64::from(self.settings.success_key_hours) * 3_600_000),
+            successes_from: back(if forgets { 600_000 } else { hours * 3_600_000 }),
             refusals_from: back(u64::from(self.settings.refusal_key_seconds) * 1_000),
             now: at,
         };
@@ -266,14 +281,15 @@ impl State {
 
     /// The sum over all entries but the keys.
     pub(super) fn entries_sum(&self) -> u128 {
-        let accounts = self.turn.accounts.iter().fold(0u128, |sum, (item, before)| {
-            // An item that was made and undone within the turn has no account any more.
-            let Some(now) = self.books.counts.get(item.0 as usize) else {
-                return sum;
-            };
-            let now = Books::counts_sum(*item, now);
-            sum.wrapping_add(now).wrapping_sub(Books::counts_sum(*item, before))
-        });
+        let accounts =
+            self.turn.accounts.iter().fold(0u128, |sum, Touched { item, before, .. }| {
+                // An item that was made and undone within the turn has no account any more.
+                let Some(now) = self.books.counts.get(item.0 as usize) else {
+                    return sum;
+                };
+                let now = Books::counts_sum(*item, now);
+                sum.wrapping_add(now).wrapping_sub(Books::counts_sum(*item, before))
+            });
         self.sum.wrapping_add(accounts)
     }
 
@@ -300,8 +316,9 @@ impl State {
         self.turn.holds.clear();
         self.turn.open = false;
         self.turn.moment = self.turn.before;
-        let same = |(item, before): &(ItemIx, Counts)| {
-            self.books.counts.get(item.0 as usize).is_none_or(|now| now == before)
+        let same = |touched: &Touched| {
+            let now = self.books.counts.get(touched.item.0 as usize);
+            now.is_none_or(|now| *now == touched.before)
         };
         let back = accounts.iter().all(same)
             && self.sum == self.turn.sum_before
@@ -317,6 +334,7 @@ impl State {
             Change::ActorAdded => self.remove_actor(),
             Change::Sale(sale, old) => self.write_sale(sale, old.map(|old| *old)),
             Change::Item(item, old) => self.write_item(item, old.map(|old| *old)),
+            Change::Counts(_, _) if planted::is(Bug::UndoForgetsCounts) => {}
             Change::Counts(item, old) => self.books.counts[item.0 as usize] = old,
             Change::HoldAdded { buyer_added } => self.remove_newest_hold(buyer_added),
             Change::Hold(old) => self.write_hold(&old),

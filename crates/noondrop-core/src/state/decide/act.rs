@@ -14,6 +14,7 @@ use crate::fact::{
 };
 use crate::limits::TTL_SECONDS_MAX;
 use crate::outcome::{HoldState, HoldView, Outcome};
+use crate::planted::{self, Bug};
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::state::hold::{From, Hold};
@@ -31,10 +32,14 @@ impl State {
         let payment = confirm.payment_ref.digest;
         let standing = check_fence(&hold, Some(confirm.fence), command, false);
         let standing = standing.and_then(|()| match hold.state {
-            HoldState::Confirmed if self.holds.payments[&hold.no].digest != payment => {
+            HoldState::Confirmed
+                if self.holds.payments[&hold.no].digest != payment
+                    && !planted::is(Bug::AnyPayment) =>
+            {
                 Err(Refusal::ConfirmedWithOtherPayment { hold: hold.id })
             }
             HoldState::Confirmed => Ok(()),
+            HoldState::Expired if planted::is(Bug::LapsedConfirms) => Ok(()),
             _ => self.check_active(&hold),
         });
         if let Err(refusal) = standing {
@@ -92,6 +97,9 @@ impl State {
             return Err(invalid("seconds", format!("1 to {most}")));
         }
         let wanted = self.turn.moment.at.plus_seconds(u64::from(seconds));
+        if privileged && planted::is(Bug::ExtendShortens) {
+            return Ok(wanted);
+        }
         if privileged || wanted <= hold.expires_at {
             return Ok(wanted.max(hold.expires_at));
         }
@@ -191,7 +199,7 @@ pub(super) fn check_fence(
     has_reason: bool,
 ) -> Result<(), Refusal> {
     match fence {
-        Some(fence) if fence == hold.fence => Ok(()),
+        Some(fence) if fence == hold.fence || planted::is(Bug::AnyFence) => Ok(()),
         Some(_) => Err(Refusal::StaleFence),
         None if command.actor.is_privileged() && has_reason => Ok(()),
         None if matches!(command.actor, Actor::Buyer { .. }) => {

@@ -14,6 +14,7 @@ use crate::fact::{
 };
 use crate::limits::{HOLD_LINES_MAX, MAY_FREE_HOLDS_MAX, TOTAL_MAX, TTL_SECONDS_MAX};
 use crate::outcome::{HoldState, Outcome, SaleState};
+use crate::planted::{self, Bug};
 use crate::refusal::Refusal;
 use crate::state::hold::{From, Hold};
 use crate::state::{LIVE_HOLDS, NO_HOLD, State};
@@ -37,7 +38,14 @@ impl State {
         out: &mut Entries,
     ) -> Decided {
         let sale = self.books.sale(by.shop, create.sale.as_str()).ok_or(Refusal::SaleNotFound)?;
-        self.admits(sale, create)?;
+        if let Err(refusal) = self.admits(sale, create) {
+            if planted::is(Bug::DoorRecorded) {
+                let none = WantedLines::new();
+                out.push(lost(by, command, create, sale, &none, refusal.clone()));
+                return Ok(Outcome::Refused(refusal));
+            }
+            return Err(refusal);
+        }
         let retaken = self.retaken(by, command, create, sale)?;
         let wanted = self.wanted(sale, create, retaken.as_ref())?;
         let terms = &self.books.sales[sale.0 as usize].terms;

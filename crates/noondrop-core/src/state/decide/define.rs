@@ -4,7 +4,7 @@ use alloc::format;
 
 use super::{By, Decided, Entries, invalid};
 use crate::command::{
-    Command, ItemAdjust, ItemPut, KeyUse, SaleMove, SalePut, SaleStep, SaleTerms, ShopPut,
+    ItemAdjust, ItemPut, KeyUse, SaleMove, SalePut, SaleStep, SaleTerms, ShopPut,
 };
 use crate::fact::{
     Entry, Fact, ItemAdjusted, ItemDefined, Private, SaleDefined, SaleMoved, ShopDefined,
@@ -13,18 +13,14 @@ use crate::limits::{
     LIMIT_ITEMS_MAX, SALE_ITEMS_MAX, SALE_LIMITS_MAX, TEXT_BYTES_MAX, TOTAL_MAX, TTL_SECONDS_MAX,
 };
 use crate::outcome::{ItemView, Outcome, SaleState, SaleView, ShopView};
+use crate::planted::{self, Bug};
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::state::books::Sale;
 use crate::units::{ActorIx, ItemIx, SaleIx, Timestamp};
 
 impl State {
-    pub(super) fn decide_shop(
-        &self,
-        command: &Command,
-        put: &ShopPut,
-        out: &mut Entries,
-    ) -> Outcome {
+    pub(super) fn decide_shop(&self, by: ActorIx, put: &ShopPut, out: &mut Entries) -> Outcome {
         let known = self.books.shop(put.name.as_str());
         let shop = known.unwrap_or_else(|| self.books.next_shop());
         let view =
@@ -32,7 +28,6 @@ impl State {
         if known.is_some_and(|shop| self.books.shops[shop.0 as usize].live == put.live) {
             return Outcome::Shop(view);
         }
-        let by = self.books.actor(&command.shop, &command.actor).unwrap_or(ActorIx::SYSTEM);
         let fact = ShopDefined { shop, name: put.name.clone(), live: put.live, by };
         out.push(Fact::ShopDefined(fact).into());
         Outcome::Shop(view)
@@ -190,7 +185,9 @@ impl State {
             item.ok_or_else(|| Refusal::ItemNotFound { line: 0, item: adjust.item.clone() })?;
         let mut view = self.books.item_view(item);
         check_version(adjust.if_total, view.counts.total)?;
-        let total = i64::from(view.counts.total).checked_add(adjust.by);
+        let now = i64::from(view.counts.total);
+        let adds = if planted::is(Bug::AdjustSets) { adjust.by - now } else { adjust.by };
+        let total = now.checked_add(adds);
         let total = total.and_then(|total| u32::try_from(total).ok());
         let total = total.filter(|&total| total <= TOTAL_MAX && adjust.by != 0);
         let total = total.ok_or_else(|| {
@@ -198,7 +195,7 @@ impl State {
             invalid("by", format!("not 0, with a total of 0 to {TOTAL_MAX} after; it is {now} now"))
         })?;
         view.counts.total = total;
-        let fact = ItemAdjusted { item, total, by_units: adjust.by, by: by.actor, key };
+        let fact = ItemAdjusted { item, total, by_units: adds, by: by.actor, key };
         let private = Private { reason: Some(adjust.reason.clone()), ..Private::default() };
         let entry = Entry { fact: Fact::ItemAdjusted(fact), private: Some(private) };
         out.push(entry);

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::create::{Wanted, WantedLines};
 use crate::limits::{MAY_FREE_HOLDS_MAX, MAY_FREE_SCAN_MAX};
 use crate::outcome::Counts;
+use crate::planted::{self, Bug};
 use crate::refusal::{LineRefusal, Refusal, StockCode};
 use crate::state::State;
 use crate::state::hold::Hold;
@@ -27,15 +28,17 @@ impl State {
             for draw in self.books.draws(line.item, line.quantity) {
                 let wanted = u64::from(draw.quantity);
                 match demands.iter_mut().find(|known| known.pool == draw.pool) {
-                    Some(known) => known.wanted += wanted,
-                    None => demands.push(Demand { pool: draw.pool, wanted, given_back: 0 }),
+                    Some(known) if !planted::is(Bug::LinesAlone) => known.wanted += wanted,
+                    _ => demands.push(Demand { pool: draw.pool, wanted, given_back: 0 }),
                 }
             }
         }
         for line in old.iter().flat_map(|old| &old.lines) {
             for draw in self.books.draws(line.item, line.held) {
                 if let Some(known) = demands.iter_mut().find(|known| known.pool == draw.pool) {
-                    known.given_back += draw.quantity;
+                    let times = 1 + u32::from(planted::is(Bug::ReplacedFreedTwice));
+                    let freed = times - u32::from(planted::is(Bug::ReplacedNotFreed));
+                    known.given_back += freed * draw.quantity;
                 }
             }
         }
@@ -51,7 +54,7 @@ impl State {
         let demands = self.demands(wanted, old);
         let counts = |demand: &Demand| {
             let counts = self.books.counts[demand.pool.0 as usize];
-            Counts { held: counts.held - demand.given_back, ..counts }
+            Counts { held: counts.held.saturating_sub(demand.given_back), ..counts }
         };
         let lacking = |demand: &Demand| demand.wanted > counts(demand).free();
         if !demands.iter().any(lacking) {
@@ -63,14 +66,20 @@ impl State {
             let worst = demands
                 .iter()
                 .filter(|demand| lacking(demand) && pools.contains(&demand.pool))
-                .map(|demand| self.lack(number, *line, demand, counts(demand)))
+                .map(|demand| self.lack((number, *line), demand, counts(demand), old))
                 .min_by_key(|lack| lack.code);
             lines.extend(worst);
         }
         Err(Refusal::Stock { lines, retake })
     }
 
-    fn lack(&self, number: u8, line: Wanted, demand: &Demand, counts: Counts) -> LineRefusal {
+    fn lack(
+        &self,
+        (number, line): (u8, Wanted),
+        demand: &Demand,
+        counts: Counts,
+        old: Option<&Hold>,
+    ) -> LineRefusal {
         let settled = u64::from(counts.sold) + u64::from(counts.blocked);
         let most = counts.cap().saturating_sub(settled);
         let free = counts.free();
@@ -93,20 +102,29 @@ impl State {
             held: counts.held,
             most: narrow(most),
             may_free_at: reachable
-                .then(|| self.may_free_at(demand.pool, demand.wanted - free.min(demand.wanted)))
+                .then(|| {
+                    // A shrunken pool must first get back what it is short of by itself.
+                    let missing = (counts.taken() + demand.wanted).saturating_sub(counts.cap());
+                    self.may_free_at(demand.pool, missing, old.map(|old| old.no))
+                })
                 .flatten(),
         }
     }
 
-    /// When enough of a pool's holds will have lapsed, if its next 64 tell.
-    fn may_free_at(&self, pool: ItemIx, units: u64) -> Option<Timestamp> {
+    /// When enough of a pool's holds will have lapsed, if its next 64 tell. A hold that is to be replaced has given
+    /// its units back already.
+    fn may_free_at(&self, pool: ItemIx, units: u64, replaced: Option<HoldNo>) -> Option<Timestamp> {
         let mut missing = units;
-        let mut seen = 0;
+        // The queue holds hints: what was undone may have left a hold in it twice.
+        let mut seen: SmallVec<[HoldNo; MAY_FREE_HOLDS_MAX]> = SmallVec::new();
         for (at, no) in self.lapses.upcoming(pool).take(MAY_FREE_SCAN_MAX) {
-            if self.holds.is_live_until(no) != Some(at) {
+            if self.holds.is_live_until(no) != Some(at)
+                || replaced == Some(no)
+                || seen.contains(&no)
+            {
                 continue;
             }
-            seen += 1;
+            seen.push(no);
             let freed = match self.holds.simple_held(no) {
                 Some((_, quantity)) => quantity,
                 None => self.units_on(no, pool),
@@ -115,7 +133,7 @@ impl State {
             if missing == 0 {
                 return Some(at);
             }
-            if seen == MAY_FREE_HOLDS_MAX {
+            if seen.len() == MAY_FREE_HOLDS_MAX {
                 return None;
             }
         }

@@ -1,0 +1,11 @@
+//! The rules of the core, as behaviour: tables, small worlds tried whole, random worlds, the format of facts.
+
+mod checks;
+mod exhaustive;
+mod golden;
+mod oracle;
+mod properties;
+mod script;
+mod tables;
+mod world;
+mod worlds;
