@@ -264,7 +264,9 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
             self.answer(at, answers);
         }
         match appended {
-            Err(AppendError::Unknown(_)) if self.options.probe.plants(Planted::UnknownIsWritten) => {
+            Err(AppendError::Unknown(_))
+                if self.options.probe.plants(Planted::UnknownIsWritten) =>
+            {
                 self.answer(at, answers);
                 Err(Spoilt::Overtaken)
             }

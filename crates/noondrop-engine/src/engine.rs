@@ -196,7 +196,7 @@ impl SequencerThread {
                 return self.finish();
             }
             self.sequencer.between_turns();
-            if self.calls.is_empty() {
+            if self.calls.is_empty() && !self.taken.more {
                 let timeout = self.until_next(waiter_ms);
                 self.shared.queue.bell().wait(&*self.shared.clock, spin_us, timeout);
             }
@@ -237,10 +237,9 @@ impl SequencerThread {
             self.show_position(position);
         }
         let sequencer = &self.sequencer;
-        let stopping = self.taken.stopping;
         let at_ms = self.shared.clock.elapsed_ms();
         self.shared.publish(|published| {
-            published.phase = phase(sequencer, stopping);
+            published.phase = phase(sequencer);
             if let Some(state) = sequencer.state() {
                 published.last_at = state.last_at();
                 published.due_at = state.next_deadline();
@@ -314,11 +313,9 @@ impl SequencerThread {
     }
 }
 
-fn phase(sequencer: &Boxed, stopping: bool) -> Phase {
+fn phase(sequencer: &Boxed) -> Phase {
     let why = || sequencer.trouble().map(|trouble| Causes(&trouble.cause).to_string());
-    if stopping {
-        Phase::Stopping
-    } else if sequencer.state().is_none() {
+    if sequencer.state().is_none() {
         Phase::Recovering { why: why().unwrap_or_default() }
     } else if let Some(trouble) = sequencer.trouble() {
         Phase::Failing { since_ms: trouble.since_ms, why: why().unwrap_or_default() }

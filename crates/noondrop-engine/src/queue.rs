@@ -50,6 +50,8 @@ struct Waiting {
 #[derive(Default)]
 pub(crate) struct Taken {
     pub(crate) asks: Vec<Ask>,
+    /// There was more than one turn takes.
+    pub(crate) more: bool,
     pub(crate) stopping: bool,
     pub(crate) accept_clock_step: bool,
 }
@@ -141,6 +143,7 @@ impl Queue {
         move_front(&mut waiting.creates, calls, creates);
         waiting.held = calls.len() + held;
         std::mem::swap(&mut waiting.asks, &mut taken.asks);
+        taken.more = !waiting.settles.is_empty() || !waiting.creates.is_empty();
         taken.stopping = waiting.door == Door::Stopping;
         taken.accept_clock_step = std::mem::take(&mut waiting.accept_clock_step);
     }
@@ -165,6 +168,10 @@ impl Queue {
     pub(crate) fn stop(&self) {
         lock(&self.waiting).door = Door::Stopping;
         self.bell.ring();
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        lock(&self.waiting).door == Door::Stopping
     }
 
     pub(crate) fn accept_clock_step(&self) {

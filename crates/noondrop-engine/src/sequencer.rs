@@ -88,10 +88,13 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
             source_ms: source_ms.unwrap_or_else(|| clock.wall_ms()),
             elapsed_ms: clock.elapsed_ms(),
         };
+        let mut time = LogTime::new(reading);
+        // Where the last row is ahead of the clock, time goes on from it right away.
+        time.fix(reading, state.last_at());
         let mut sequencer = Self {
             writer: entropy.nonce(),
             attempt: 0,
-            time: LogTime::new(reading),
+            time,
             draft: Draft::default(),
             waiting: VecDeque::new(),
             looked_at: 0,

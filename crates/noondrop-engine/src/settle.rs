@@ -15,8 +15,8 @@ use tracing::{error, info, warn};
 use crate::call::{Answered, Call, Fault, Pending, Reply};
 use crate::clock::{Clock, Entropy, Reading};
 use crate::error::{Causes, StartError};
-use crate::recent::Evidence;
 use crate::options::Planted;
+use crate::recent::Evidence;
 use crate::replay::{ReplayError, apply_row, replay};
 use crate::sequencer::Sequencer;
 

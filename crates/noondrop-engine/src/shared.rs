@@ -282,10 +282,16 @@ impl Shared {
         let now_ms = self.clock.elapsed_ms();
         let followers = self.followers.status(position);
         let snapshots = self.snapshots.status(now_ms);
+        let stopping = self.queue.is_stopping();
         let published = lock(&self.published);
+        let phase = match &published.phase {
+            Phase::Stopped => Phase::Stopped,
+            _ if stopping => Phase::Stopping,
+            phase => phase.clone(),
+        };
         let now = Timestamp(published.now.0 + now_ms.saturating_sub(published.at_ms));
         Status {
-            phase: published.phase.clone(),
+            phase,
             position,
             last_at: published.last_at,
             now,

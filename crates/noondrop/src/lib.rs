@@ -4,15 +4,20 @@
 //!
 //! * [`cli`]: the verbs of the command line, one file each
 //! * [`config`]: settings, their defaults, bounds and origins
-//! * [`auth`]: who is calling
+//! * [`auth`]: who is calling · [`http`]: the API · [`ledger`]: facts as people read them
+//! * [`serve`]: the server, put together · [`bench`]: how fast it is
 //! * [`logging`] · [`time`] · [`entropy`] · [`environment`]: the program's edges to its machine, each in one place
 //!
 //! What decides who gets the last unit is in `noondrop-core`; nothing here may.
 
 pub mod auth;
+pub mod bench;
 pub mod cli;
 pub mod config;
 pub mod entropy;
 pub mod environment;
+pub mod http;
+pub mod ledger;
 pub mod logging;
+pub mod serve;
 pub mod time;

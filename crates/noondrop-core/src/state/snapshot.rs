@@ -19,6 +19,7 @@ use super::hold::{Extra, Payment};
 use super::holds::{CreatingTurn, Record};
 use super::keys::{KeyEntry, KeyStore, Keys};
 use super::recount::rest_of_sum;
+use super::texts::Texts;
 use super::turn::Moment;
 use super::{Buyer, LogIdentity, State};
 use crate::chunked::Chunked;
@@ -31,6 +32,8 @@ use crate::units::{HoldNo, ItemIx, SaleIx, Seq, ShopIx, Timestamp};
 const VERSION: u32 = 1;
 /// Records read or written at once.
 const BATCH: usize = 4_096;
+/// Longest texts of one hold, and longest recorded outcome; both are far shorter.
+const SHORT_MAX: usize = 1 << 20;
 
 /// Why a snapshot could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +92,20 @@ struct Header {
     sizes: Sizes,
 }
 
+impl Header {
+    /// Whether what was read from outside points only to what is there.
+    fn is_whole(&self) -> bool {
+        let (shops, sales, items) = (self.shops.len(), self.sales.len(), self.items.len());
+        let knows = |item: &Item| {
+            let draws = item.draws.iter().all(|pool| (pool.0 as usize) < items);
+            draws && (item.sale.0 as usize) < sales
+        };
+        self.counts.len() == items
+            && self.sales.iter().all(|sale| (sale.shop.0 as usize) < shops)
+            && self.items.iter().all(knows)
+    }
+}
+
 #[derive(Clone, Copy, Encode, Decode)]
 struct Sizes {
     #[n(0)]
@@ -142,6 +159,18 @@ fn read_bytes(source: Source<'_>, most: u64) -> Result<Vec<u8>, SnapshotError> {
 
 fn read_exact(source: Source<'_>, bytes: &mut [u8]) -> Result<(), SnapshotError> {
     if source(bytes) { Ok(()) } else { Err(SnapshotError::Damaged) }
+}
+
+/// Bytes behind a length of 32 bits; never much memory for a length that is damaged.
+fn read_short(source: Source<'_>, bytes: &mut Vec<u8>) -> Result<(), SnapshotError> {
+    let mut length = [0; 4];
+    read_exact(source, &mut length)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > SHORT_MAX {
+        return Err(SnapshotError::Damaged);
+    }
+    bytes.resize(length, 0);
+    read_exact(source, bytes)
 }
 
 fn read_framed<T: for<'b> Decode<'b, ()>>(source: Source<'_>) -> Result<T, SnapshotError> {
@@ -247,6 +276,9 @@ impl State {
         if header.version != VERSION {
             return Err(SnapshotError::Version);
         }
+        if !header.is_whole() {
+            return Err(SnapshotError::Damaged);
+        }
         let sizes = header.sizes;
         let (sum, keys_sum) =
             (u128::from_le_bytes(header.sum), u128::from_le_bytes(header.keys_sum));
@@ -312,10 +344,10 @@ impl State {
     fn read_texts(&mut self, source: Source<'_>, count: u64) -> Result<(), SnapshotError> {
         let mut packed = Vec::new();
         for no in (0..count).map(HoldNo) {
-            let mut length = [0; 4];
-            read_exact(source, &mut length)?;
-            packed.resize(u32::from_le_bytes(length) as usize, 0);
-            read_exact(source, &mut packed)?;
+            read_short(source, &mut packed)?;
+            if !Texts::are_whole(&packed) {
+                return Err(SnapshotError::Damaged);
+            }
             self.holds.add_packed_texts(no, &packed);
         }
         Ok(())
@@ -323,9 +355,6 @@ impl State {
 
     /// Indexes, queues and usage; and the sum, to compare.
     fn build_again(&mut self) -> Result<(), SnapshotError> {
-        if self.books.counts.len() != self.books.items.len() {
-            return Err(SnapshotError::Damaged);
-        }
         for (ix, buyer) in (0..).zip(self.buyers.iter()) {
             self.buyer_index.insert(Digest16(buyer.digest).hash64(), ix);
         }
@@ -392,10 +421,7 @@ fn read_keys(source: Source<'_>, store: &mut KeyStore, count: u64) -> Result<(),
         read_exact(source, entry.as_mut_bytes())?;
         let mut newest = [0; 8];
         read_exact(source, &mut newest)?;
-        let mut length = [0; 4];
-        read_exact(source, &mut length)?;
-        blob.resize(u32::from_le_bytes(length) as usize, 0);
-        read_exact(source, &mut blob)?;
+        read_short(source, &mut blob)?;
         let newest = Timestamp(u64::from_le_bytes(newest));
         store.restore(entry, &blob, newest).ok_or(SnapshotError::Damaged)?;
     }

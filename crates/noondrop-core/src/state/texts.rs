@@ -73,26 +73,43 @@ impl Texts {
     pub(super) fn get(&self, no: HoldNo) -> HoldTexts {
         let chunk = &self.chunks[index(HoldNo(no.0 / TEXTS_PER_CHUNK))];
         let mut rest = &chunk[self.places[index(no)] as usize..];
-        let mut next = || {
-            let (mut length, mut shift) = (0usize, 0);
-            loop {
-                let (&byte, after) = rest.split_first().expect("three parts were written");
-                rest = after;
-                length |= usize::from(byte & 127) << shift;
-                shift += 7;
-                if byte < 128 {
-                    break;
-                }
-            }
-            let length = length.checked_sub(1)?;
-            let (text, after) = rest.split_at(length);
-            rest = after;
-            Some(String::from_utf8(text.to_vec()).expect("written from a string"))
-        };
+        let mut next = || unpack(&mut rest).expect("three parts were written").map(String::from);
         HoldTexts { buyer: next().unwrap_or_default(), reference: next(), metadata: next() }
+    }
+
+    /// Whether what was read from outside is three texts, and nothing else.
+    pub(super) fn are_whole(mut packed: &[u8]) -> bool {
+        (0..3).all(|_| unpack(&mut packed).is_ok()) && packed.is_empty()
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
         self.chunks.iter().map(Vec::capacity).sum::<usize>() + self.places.memory_bytes()
     }
+}
+
+/// Bytes that are not what [`Texts::push`] writes.
+#[derive(Debug)]
+struct Torn;
+
+/// The next text, or its absence.
+fn unpack<'a>(rest: &mut &'a [u8]) -> Result<Option<&'a str>, Torn> {
+    let (mut length, mut shift) = (0usize, 0);
+    loop {
+        let (&byte, after) = rest.split_first().ok_or(Torn)?;
+        *rest = after;
+        length |= usize::from(byte & 127) << shift;
+        shift += 7;
+        if byte < 128 {
+            break;
+        }
+        if shift > 28 {
+            return Err(Torn);
+        }
+    }
+    let Some(length) = length.checked_sub(1) else {
+        return Ok(None);
+    };
+    let (text, after) = rest.split_at_checked(length).ok_or(Torn)?;
+    *rest = after;
+    core::str::from_utf8(text).map(Some).map_err(|_| Torn)
 }

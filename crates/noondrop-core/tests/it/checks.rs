@@ -130,6 +130,8 @@ pub fn alphabet() -> Vec<(u64, Step)> {
         (0, adjust("a", 1).key("k")),
         (12_000, creates(create("ann", &[("a", 2), ("b", 1)]))),
         (20_000, confirm(first, "p")),
+        (0, extend(first, 5)),
+        (0, release(Which::Newest, Some(vec![(2, None)]))),
         (0, creates(instead)),
         (0, creates(again)),
         (
@@ -218,8 +220,8 @@ pub fn undoes(world: &World, wait: u64, steps: &[Step], kept: usize) {
     world.state.undo_turn().expect("the sum comes back");
     assert_eq!(world.dump(), before, "the whole turn was undone");
     world.state.recount().expect("nothing is left of an undone turn");
-    let again = world.from_snapshot(&world.snapshot()).dump();
-    assert_eq!(again, world.from_snapshot(&snapshot).dump(), "nothing hides in a snapshot");
+    let again = world.read_back(&world.snapshot()).dump();
+    assert_eq!(again, world.read_back(&snapshot).dump(), "nothing hides in a snapshot");
     let mut entries = world.open(&[]);
     for (step, answer) in steps.iter().zip(&answers) {
         let command = world.command(step);
@@ -291,18 +293,19 @@ pub fn doors_are_not_recorded() {
 /// A replay is the first answer, whatever became of the hold since.
 pub fn replays_are_the_first_answer() {
     let mut pair = Pair::selling(&plain_terms(), &[("a", 5, 0)]);
-    let held = creates(create("ann", &[("a", 2), ("a", 1)])).key("k");
+    let made = creates(create("ann", &[("a", 2), ("a", 1)])).key("k");
     let hold = Which::No(0);
-    pair.turn(0, std::slice::from_ref(&held));
-    let freed = release(hold, Some(vec![(2, None)])).key("r");
-    let longer = extend(hold, 100).key("x");
-    let paid = confirm(hold, "p").key("c");
-    let back = cancel(hold, Some(vec![(1, Some(1))]), CancelTo::Stock).key("b");
-    let gone = cancel(hold, None, CancelTo::Destroyed).key("g");
-    let all = [freed, longer, paid, back, gone];
+    pair.turn(0, std::slice::from_ref(&made));
+    let all = [
+        release(hold, Some(vec![(2, None)])).key("r"),
+        extend(hold, 100).key("x"),
+        confirm(hold, "p").key("c"),
+        cancel(hold, Some(vec![(1, Some(1))]), CancelTo::Stock).key("b"),
+        cancel(hold, None, CancelTo::Destroyed).key("g"),
+    ];
     for done in 1..=all.len() {
         pair.turn(1_000, &all[done - 1..done]);
-        let again: Vec<Step> = std::iter::once(&held).chain(&all[..done]).cloned().collect();
+        let again: Vec<Step> = std::iter::once(&made).chain(&all[..done]).cloned().collect();
         pair.turn(1_000, &again);
     }
 }

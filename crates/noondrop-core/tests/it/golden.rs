@@ -23,8 +23,8 @@ fn digest(n: u8) -> Digest16 {
     Digest16([n; 16])
 }
 
-fn key() -> Option<KeyUse> {
-    Some(KeyUse { hash: digest(1), fingerprint: 0x0123_4567_89ab_cdef })
+fn used() -> KeyUse {
+    KeyUse { hash: digest(1), fingerprint: 0x0123_4567_89ab_cdef }
 }
 
 fn id() -> HoldId {
@@ -90,7 +90,16 @@ fn definitions() -> Vec<(&'static str, Fact)> {
                 by,
             }),
         ),
-        ("full", Fact::ItemAdjusted(ItemAdjusted { item, total: 3, by_units: -2, by, key: key() })),
+        (
+            "full",
+            Fact::ItemAdjusted(ItemAdjusted {
+                item,
+                total: 3,
+                by_units: -2,
+                by,
+                key: Some(used()),
+            }),
+        ),
         ("bare", Fact::ItemAdjusted(ItemAdjusted { item, total: 3, by_units: 2, by, key: None })),
     ]
 }
@@ -114,7 +123,7 @@ fn holds() -> Vec<(&'static str, Fact)> {
     };
     let full = HoldCreated {
         lines: [line.clone(), line].into_iter().collect(),
-        key: key(),
+        key: Some(used()),
         reference: Some(digest(3)),
         expires_at: Some(TIME),
         supersedes: Some(Superseded { hold: HoldNo(7), chain_from: TIME }),
@@ -128,11 +137,11 @@ fn holds() -> Vec<(&'static str, Fact)> {
     vec![
         ("full", Fact::HoldCreated(full)),
         ("bare", Fact::HoldCreated(bare)),
-        ("full", Fact::HoldConfirmed(paid(key()))),
+        ("full", Fact::HoldConfirmed(paid(Some(used())))),
         ("bare", Fact::HoldConfirmed(paid(None))),
-        ("full", Fact::HoldConfirmedAgain(touched(key()))),
+        ("full", Fact::HoldConfirmedAgain(touched(Some(used())))),
         ("bare", Fact::HoldConfirmedAgain(touched(None))),
-        ("full", Fact::HoldExtended(longer(key(), true))),
+        ("full", Fact::HoldExtended(longer(Some(used()), true))),
         ("bare", Fact::HoldExtended(longer(None, false))),
     ]
 }
@@ -153,10 +162,10 @@ fn holds_that_end() -> Vec<(&'static str, Fact)> {
         ExpiredRun { skip: 0, count: 1, previous: Seq(301) },
     ];
     vec![
-        ("full", Fact::HoldReleased(back(key(), Some(HoldNo(10))))),
+        ("full", Fact::HoldReleased(back(Some(used()), Some(HoldNo(10))))),
         ("bare", Fact::HoldReleased(back(None, None))),
         ("full", Fact::HoldsExpired(HoldsExpired { runs, moves: vec![draw()] })),
-        ("full", Fact::HoldCancelled(gone(key(), CancelTo::Destroyed))),
+        ("full", Fact::HoldCancelled(gone(Some(used()), CancelTo::Destroyed))),
         ("bare", Fact::HoldCancelled(gone(None, CancelTo::Stock))),
     ]
 }
@@ -171,7 +180,7 @@ fn refusals() -> Vec<(&'static str, Fact)> {
             reference: all.then(|| digest(3)),
             lines: [LineWanted { item: ItemIx(4), quantity: 2 }].into_iter().collect(),
             refusal,
-            key: key().filter(|_| all),
+            key: all.then(used),
             origin: all.then(|| digest(5)),
         })
     };
@@ -211,7 +220,11 @@ fn refusals() -> Vec<(&'static str, Fact)> {
         ("has_holds", refused(Refusal::BuyerHasHold { hold: None }, false)),
         (
             "full",
-            of_hold(HoldAct::Confirm, Refusal::ConfirmedWithOtherPayment { hold: id() }, key()),
+            of_hold(
+                HoldAct::Confirm,
+                Refusal::ConfirmedWithOtherPayment { hold: id() },
+                Some(used()),
+            ),
         ),
         ("bare", of_hold(HoldAct::Extend, Refusal::HoldExpired, None)),
         ("fence", of_hold(HoldAct::Release, Refusal::StaleFence, None)),
@@ -262,7 +275,7 @@ fn private_bytes(private: &Private) -> Vec<u8> {
 
 fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
-        write!(text, "{byte:02x}").unwrap();
+        write!(text, "{byte:02x}").expect("a text takes more");
         text
     })
 }
@@ -368,7 +381,7 @@ fn containers(bytes: &[u8], at: usize, found: &mut Vec<(usize, usize, u64, usize
         bytes[at + 1..head].iter().fold(0, |value, byte| value << 8 | u64::from(*byte))
     };
     match major {
-        2 | 3 => head + usize::try_from(value).unwrap(),
+        2 | 3 => head + usize::try_from(value).expect("the samples are short"),
         4 | 5 => {
             let items = if major == 4 { value } else { value * 2 };
             let end = (0..items).fold(head, |at, _| containers(bytes, at, found));

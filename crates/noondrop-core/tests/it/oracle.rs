@@ -46,6 +46,9 @@ struct Pool {
     oversell: u32,
 }
 
+/// A line's number from 1, and how many of its units; none: all.
+type Asked = (u8, Option<u32>);
+
 /// What a key was used for, and what was said.
 #[derive(Clone, Debug)]
 struct Used {
@@ -533,7 +536,7 @@ impl Oracle {
         step: &Step,
         hold: Which,
         (sent, reason): (Sent, bool),
-        parts: Option<&[(u8, Option<u32>)]>,
+        parts: Option<&[Asked]>,
     ) -> Result<String, String> {
         let no = self.may_touch(&step.who, hold, sent, reason)?;
         self.must_be(no, Is::Active)?;
@@ -554,7 +557,7 @@ impl Oracle {
         step: &Step,
         hold: Which,
         sent: Sent,
-        (parts, to): (Option<&[(u8, Option<u32>)]>, CancelTo),
+        (parts, to): (Option<&[Asked]>, CancelTo),
     ) -> Result<String, String> {
         let no = self.may_touch(&step.who, hold, sent, false)?;
         self.must_be(no, Is::Confirmed)?;
@@ -590,8 +593,7 @@ impl Oracle {
     fn walk(&mut self, to: SaleStep) -> Result<String, String> {
         self.sale = match (to, self.sale) {
             (SaleStep::Pause, "open" | "paused") => "paused",
-            (SaleStep::Resume, "open" | "paused") => "open",
-            (SaleStep::Reopen, "open" | "closed") => "open",
+            (SaleStep::Resume, "open" | "paused") | (SaleStep::Reopen, "open" | "closed") => "open",
             (SaleStep::Close, _) => "closed",
             (_, "closed") => return Err("sale_closed".into()),
             (_, "paused") => return Err("sale_paused".into()),
@@ -604,7 +606,7 @@ impl Oracle {
 /// Which units of which lines; each line once, no more than it has, at least one unit.
 fn pick(
     parts: &[Part],
-    asked: Option<&[(u8, Option<u32>)]>,
+    asked: Option<&[Asked]>,
     has: impl Fn(&Part) -> u32,
 ) -> Result<Vec<(usize, u32)>, String> {
     let Some(asked) = asked else {

@@ -1,12 +1,14 @@
 //! What must hold in every world, tried on random ones; and a few worlds made for one property each.
 
+use noondrop_core::{HoldNo, State};
 use proptest::prelude::*;
 
 use crate::checks::{
-    doors_are_not_recorded, keys_live_as_long_as_promised, replays_are_the_first_answer,
-    sums_tell_apart, time_lags_where_too_much_is_due,
+    confirm, create, creates, doors_are_not_recorded, keys_live_as_long_as_promised, release,
+    replays_are_the_first_answer, strict_terms, sums_tell_apart, time_lags_where_too_much_is_due,
 };
-use crate::worlds::{can_be_undone, plays, survives_a_restart, turns, undoing_never_shows};
+use crate::world::{Create, Which, World};
+use crate::worlds::{ITEMS, can_be_undone, plays, survives_a_restart, turns, undoing_never_shows};
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
@@ -55,4 +57,44 @@ fn a_replay_is_the_first_answer_whatever_became_of_the_hold() {
 #[test]
 fn different_states_have_different_sums() {
     sums_tell_apart();
+}
+
+/// A snapshot is a cache: what cannot be told from a whole one is refused, and never brings the process down.
+#[test]
+fn a_damaged_snapshot_is_refused_without_a_panic() {
+    let mut world = World::selling(strict_terms(), &ITEMS);
+    world.step(&creates(create("ann", &[("a", 1), ("b", 1)])).key("k"));
+    world.step(&creates(Create { reference: Some("r".into()), ..create("bob", &[("a", 1)]) }));
+    world.step(&release(Which::No(0), Some(vec![(1, None)])).key("r"));
+    world.step(&confirm(Which::No(1), "p").key("c"));
+    world.step(&creates(create("cyd", &[("a", 9)])).key("l"));
+    let bytes = world.snapshot();
+    let read = |bytes: &[u8]| {
+        let mut rest = bytes;
+        let mut source = |part: &mut [u8]| {
+            let Some((now, after)) = rest.split_at_checked(part.len()) else {
+                return false;
+            };
+            part.copy_from_slice(now);
+            rest = after;
+            true
+        };
+        State::read_snapshot(&mut source)
+    };
+    for end in 0..bytes.len() {
+        assert!(read(&bytes[..end]).is_err(), "a snapshot that ends at {end}");
+    }
+    for at in 0..bytes.len() {
+        for change in [1, 0x10, 0x80] {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= change;
+            // Texts and keys are outside the sum: what is read must be usable all the same.
+            if let Ok(state) = read(&damaged) {
+                let _ = state.recount();
+                for no in (0..state.next_hold_no().0).map(HoldNo) {
+                    let _ = state.hold_by_no(no);
+                }
+            }
+        }
+    }
 }

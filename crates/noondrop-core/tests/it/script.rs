@@ -8,6 +8,8 @@
 //!
 //! The number is the time in seconds; expected words must be in the answer, in this order, the first at its beginning.
 
+use std::fmt::Write as _;
+
 use noondrop_core::{BuyerLimit, CancelTo, SaleStep};
 
 use crate::world::{
@@ -25,7 +27,13 @@ pub fn run(world: &mut World, table: &str) {
         for (line, answer) in turn.iter().zip(run_turn(world, turn)) {
             let expected = line.split_once("->").map_or("", |(_, expected)| expected.trim());
             let fits = fits(&answer, expected);
-            told += &format!("{} {line}\n       = {answer}\n", if fits { "  " } else { "✗ " });
+            let mark = if fits { "  " } else { "✗ " };
+            writeln!(
+                told,
+                "{mark} {line}
+       = {answer}"
+            )
+            .expect("a text takes more");
             assert!(fits, "an event came out differently:\n{told}");
         }
         world.state.recount().expect("every count can be told from the holds");

@@ -571,7 +571,7 @@ impl World {
     }
 
     /// The state read back from a snapshot, with the same log.
-    pub fn from_snapshot(&self, bytes: &[u8]) -> Self {
+    pub fn read_back(&self, bytes: &[u8]) -> Self {
         let mut rest = bytes;
         let state = State::read_snapshot(&mut |part: &mut [u8]| {
             let Some((now, after)) = rest.split_at_checked(part.len()) else {

@@ -126,10 +126,15 @@ fn calls_of_one_runtime_thread_go_in_together_and_come_back_together() {
         }));
     }
     drop(all_done);
-    // Something must poll the attendant once more at the end: a last call does.
+    // The last one calls twice: the second call wakes the attendant, who then sees that all are done and leaves.
     let last = handle.clone();
-    let call = shop.hold("k0", "ann").into();
-    tasks.push(Box::pin(async move { Some(last.execute(call).await.expect("a reply")) }));
+    let call = shop.hold("k0", "ann");
+    tasks.push(Box::pin(async move {
+        let first = last.execute(call.clone().into()).await.expect("a reply");
+        let second = last.execute(call.into()).await.expect("a reply, without an attendant");
+        assert!(first.replayed && second.replayed);
+        Some(second)
+    }));
     let replies: Vec<Reply> = run_together(tasks).into_iter().flatten().collect();
     assert_eq!(replies.len(), 201);
     assert_eq!(memory.rows().len(), rows + 1, "one turn for all of them");
@@ -228,9 +233,9 @@ fn a_stop_answers_everyone_and_takes_no_one_new() {
     };
     eventually("all wait", || handle.status().queue.creates == 1_000);
     let stopped = thread::spawn(move || engine.stop());
-    eventually("the door is closed", || {
-        handle.execute_blocking(shop.hold("late", "eve").into()) == Err(Fault::Stopping)
-    });
+    eventually("the door is closed", || handle.status().phase == Phase::Stopping);
+    let late = handle.execute_blocking(shop.hold("late", "eve").into());
+    assert_eq!(late, Err(Fault::Stopping));
     paused.release();
     stopped.join().expect("no panic").expect("in time");
     let replies = waiting.join().expect("no panic");

@@ -4,7 +4,7 @@ use noondrop_core::{LossAccepted, Seq, Settings, codec};
 use noondrop_engine::{Engine, EngineOptions, StartError};
 use noondrop_log::memory::SharedMemory;
 use noondrop_log::sqlite::{SqliteLog, SqliteOptions};
-use noondrop_log::{Row, Snapshots, Unsealed};
+use noondrop_log::{Row, Unsealed};
 
 use crate::support::{Shop, TestClock, World, counts, engine, hold_of, sum};
 

@@ -67,7 +67,8 @@ pub fn run(store: &Path, plan: Plan, progress: &mut dyn FnMut(u64)) -> Result<Re
     let mut opening = pending(workload::opening(3_600));
     measured.turn(&mut engine, &mut opening);
     measured = Measured::default();
-    let digester = engine.state().and_then(|state| state.digester()).ok_or("the log has no start")?;
+    let digester =
+        engine.state().and_then(|state| state.digester()).ok_or("the log has no start")?;
     let bytes_before = engine.tally().row_bytes;
     let mut made = 0;
     while made < plan.holds {
@@ -118,9 +119,7 @@ impl Measured {
         let took = started.elapsed();
         self.busy += took;
         self.turns.push(took);
-        let made = |answered: &&Answered| {
-            matches!(&answered.answer, Ok(reply) if matches!(reply.outcome, Outcome::Hold(_)) && !reply.replayed)
-        };
+        let made = |answered: &&Answered| matches!(&answered.answer, Ok(reply) if matches!(reply.outcome, Outcome::Hold(_)) && !reply.replayed);
         self.errors += (answers.len() - answers.iter().filter(made).count()) as u64;
     }
 

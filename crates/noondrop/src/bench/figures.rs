@@ -39,7 +39,8 @@ impl Durations {
             self.sorted = true;
         }
         let Some(last) = self.nanoseconds.len().checked_sub(1) else { return 0.0 };
-        let place = (self.nanoseconds.len() * per_mille).div_ceil(1_000).saturating_sub(1).min(last);
+        let place =
+            (self.nanoseconds.len() * per_mille).div_ceil(1_000).saturating_sub(1).min(last);
         rounded(self.nanoseconds[place] as f64 / 1_000.0)
     }
 

@@ -69,8 +69,7 @@ pub fn hold(digester: &Digester, number: u64) -> Command {
         retake: None,
         confirm: None,
     });
-    let scope =
-        KeyScope { shop: SHOP, principal: SELLER, operation: act.operation(), target: "" };
+    let scope = KeyScope { shop: SHOP, principal: SELLER, operation: act.operation(), target: "" };
     let hash = digester.key(scope, &format!("key-{number}"));
     let fingerprint = act.fingerprint();
     seller(act, Some(KeyUse { hash, fingerprint }))

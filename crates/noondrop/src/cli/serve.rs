@@ -1,7 +1,7 @@
-//! `noondrop serve`: what the server needs before it can listen. Listening itself is the server's.
+//! `noondrop serve`: the server, and a demo sale to play with.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -9,7 +9,13 @@ use super::{ConfigArguments, Failure};
 use crate::auth::{
     Authenticator, BootstrapAdmin, bootstrap, refuse_non_loopback_without_principals,
 };
+use noondrop_core::{
+    Act, Actor, Command, ItemPut, Name, Role, SaleMove, SalePut, SaleStep, SaleTerms, Timestamp,
+};
+
 use crate::config::{Flag, Loaded, load};
+use crate::http::Extra;
+use crate::serve::{Running, StartOptions, wait_for_signal};
 
 /// Options of `serve`.
 #[derive(Clone, Debug, Default, Args)]
@@ -26,6 +32,12 @@ pub struct Options {
     /// Start with a demo sale that opens in 20 seconds, and print three requests to paste
     #[arg(long)]
     pub dev: bool,
+    /// Go on although rows that were answered are gone from the log; the log keeps a fact about it
+    #[arg(long)]
+    pub accept_loss: bool,
+    /// Mount a route that only parses and answers, for benchmarks
+    #[arg(long, hide = true)]
+    pub bench_routes: bool,
 }
 
 /// Everything that is ready before the store is opened.
@@ -69,13 +81,88 @@ pub fn prepare(options: &Options) -> Result<Prepared, Failure> {
     Ok(Prepared { loaded, authenticator, admin })
 }
 
-/// Runs the server.
+/// Runs the server until it is asked to stop.
 pub fn run(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
     let prepared = prepare(options)?;
     crate::logging::init(&prepared.loaded.settings.log)?;
+    let extra = if options.bench_routes { Extra::Bench } else { Extra::None };
+    let start = StartOptions { accept_loss: options.accept_loss, extra };
+    let running = Running::start(&prepared.loaded.settings, prepared.authenticator, start)?;
     if let Some(admin) = &prepared.admin {
         let age = if admin.is_new() { "made now" } else { "made by an earlier start" };
         writeln!(out, "admin secret ({age}): {}", admin.path().display())?;
     }
-    Err("this build can be configured but does not listen yet".into())
+    writeln!(out, "listening on http://{}", running.address())?;
+    if options.dev {
+        let admin = prepared.admin.as_ref().map(BootstrapAdmin::path);
+        demo(&running, admin, out)?;
+    }
+    out.flush()?;
+    wait_for_signal()?;
+    tracing::info!("stopping: finishing what has begun");
+    running.stop()
+}
+
+/// How long a developer has to read the lines before the demo sale opens.
+const DEMO_OPENS_IN_SECONDS: u64 = 20;
+
+/// A sale to play with, and three requests to paste.
+fn demo(running: &Running, admin: Option<&Path>, out: &mut dyn Write) -> Result<(), Failure> {
+    let opens_at = Timestamp(crate::time::now_ms()).plus_seconds(DEMO_OPENS_IN_SECONDS);
+    for command in demo_commands(opens_at) {
+        running.handle().execute_blocking(command.into())?;
+    }
+    let url = format!("http://{}/v1", running.address());
+    let token = admin.map_or_else(
+        || "$(cat YOUR-SECRET-FILE)".to_owned(),
+        |path| format!("$(cat {})", path.display()),
+    );
+    let auth = format!("-H \"Authorization: Bearer {token}\"");
+    let json = "-H 'Content-Type: application/json'";
+    writeln!(
+        out,
+        "\nThe sale `demo` has 100 tickets and opens in 20 s. Paste, and paste again:\n"
+    )?;
+    writeln!(
+        out,
+        "curl -i {url}/holds {auth} {json} -H 'Idempotency-Key: cart-1.v1' \\\n  \
+         -d '{{\"sale\":\"demo\",\"buyer\":\"ann\",\"lines\":[{{\"item\":\"ticket\",\"quantity\":2}}]}}'"
+    )?;
+    writeln!(out, "curl {url}/sales/demo/items/ticket {auth}")?;
+    writeln!(out, "curl {url}/ledger {auth}\n")?;
+    Ok(())
+}
+
+fn demo_commands(opens_at: Timestamp) -> Vec<Command> {
+    let name = |text: &str| Name::parse(text).expect("a constant that is a name");
+    let command = |act: Act| {
+        let actor = Actor::Principal { name: name("dev"), role: Role::Admin };
+        Command { shop: name("main"), actor, key: None, origin: None, act }
+    };
+    let terms = SaleTerms {
+        title: "A demo".into(),
+        opens_at: Some(opens_at),
+        closes_at: None,
+        hold_seconds: 60,
+        hold_seconds_max: 300,
+        hold_chain_seconds_max: 900,
+        extensions_max: 2,
+        live_holds_per_buyer: None,
+        limits: Vec::new(),
+    };
+    let sale = name("demo");
+    let item = ItemPut {
+        sale: sale.clone(),
+        item: name("ticket"),
+        total: 100,
+        oversell_limit: 0,
+        if_version: None,
+    };
+    [
+        Act::SalePut(SalePut { sale: sale.clone(), terms, if_version: None }),
+        Act::ItemPut(item),
+        Act::SaleMove(SaleMove { sale, to: SaleStep::Publish }),
+    ]
+    .map(command)
+    .to_vec()
 }

@@ -1,0 +1,74 @@
+//! From bytes to a wire type, with an error that names the field.
+
+use axum::extract::rejection::BytesRejection;
+use axum::response::IntoResponse;
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use noondrop_core::limits::TEXT_BYTES_MAX;
+use noondrop_core::{HoldId, Name};
+use serde::de::DeserializeOwned;
+
+use super::problem::Problem;
+
+/// A body as axum hands it over.
+pub type Raw = Result<Bytes, BytesRejection>;
+
+/// Reads a JSON body.
+pub fn read<T: DeserializeOwned>(headers: &HeaderMap, raw: Raw) -> Result<T, Problem> {
+    let bytes = raw.map_err(|rejection| match rejection.into_response().status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            Problem::new("too_large", "The body is larger than server.body_bytes_max allows.")
+        }
+        _ => Problem::field("body", "sent whole"),
+    })?;
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let media_type = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
+    if !media_type.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
+        return Err(Problem::new("unsupported_media_type", "Send Content-Type: application/json."));
+    }
+    // The fast reader first; only a body that fails is read again, to say where.
+    serde_json::from_slice(&bytes).map_err(|_| explain::<T>(&bytes))
+}
+
+fn explain<T: DeserializeOwned>(bytes: &[u8]) -> Problem {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
+        return Problem::field("body", "one JSON object and nothing after it");
+    };
+    let path = error.path().to_string();
+    let why = error.inner().to_string();
+    let why = why.split(" at line ").next().unwrap_or(&why);
+    if let Some(rest) = why.strip_prefix("unknown field `") {
+        let (field, known) = rest.split_once("`, ").unwrap_or((rest, ""));
+        return Problem::new("unknown_field", format!("{field} is not known here; {known}."))
+            .with("field", field);
+    }
+    let field = if path == "." { "body" } else { &path };
+    Problem::new("invalid_field", format!("{field}: {why}."))
+        .with("field", field)
+        .with("bound", why)
+}
+
+/// A name in a field.
+pub fn name(field: &str, text: &str) -> Result<Name, Problem> {
+    Name::parse(text).map_err(|error| Problem::field(field, &error.to_string()))
+}
+
+/// A name in the path: one that could not exist does not exist.
+pub fn path_name(code: &str, text: &str) -> Result<Name, Problem> {
+    Name::parse(text).map_err(|_| Problem::new(code, format!("There is no {text}.")))
+}
+
+/// A hold in the path.
+pub fn path_hold(text: &str) -> Result<HoldId, Problem> {
+    text.parse().map_err(|_| Problem::new("hold_not_found", "There is no such hold."))
+}
+
+/// A free text.
+pub fn text(field: &str, text: &str) -> Result<String, Problem> {
+    if (1..=TEXT_BYTES_MAX).contains(&text.len()) {
+        Ok(text.to_owned())
+    } else {
+        Err(Problem::field(field, &format!("1 to {TEXT_BYTES_MAX} bytes")))
+    }
+}
