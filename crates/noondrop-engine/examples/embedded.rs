@@ -1,4 +1,5 @@
-//! Sells without HTTP: a log in a SQLite file, a sale with one item, a hold, the same hold again, a confirm.
+//! Sells without HTTP: a log in a SQLite file, a sale with one item, a hold, the same hold again, a
+//! confirm.
 //!
 //! `cargo run -p noondrop-engine --example embedded`
 

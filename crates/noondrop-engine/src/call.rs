@@ -1,4 +1,5 @@
-//! What goes into the engine and what comes out of it. A refusal is an outcome; a fault says nothing about one.
+//! What goes into the engine and what comes out of it. A refusal is an outcome; a fault says
+//! nothing about one.
 
 use std::error::Error;
 use std::fmt;
@@ -11,8 +12,8 @@ use noondrop_log::Position;
 pub struct Call {
     /// What is asked.
     pub command: Command,
-    /// On the scale of [`Clock::elapsed_ms`](crate::Clock::elapsed_ms). A command whose deadline has passed is dropped
-    /// before it is decided, never after.
+    /// On the scale of [`Clock::elapsed_ms`](crate::Clock::elapsed_ms). A command whose deadline
+    /// has passed is dropped before it is decided, never after.
     pub deadline_ms: Option<u64>,
 }
 
@@ -44,13 +45,15 @@ pub enum Fault {
     Overloaded,
     /// The store failed for longer than the caller waits. Surely not done.
     StoreFailing,
-    /// The store did not say whether the row was written before the caller's time was over. The same key tells.
+    /// The store did not say whether the row was written before the caller's time was over. The
+    /// same key tells.
     OutcomeUnknown,
     /// There is no room for a new key. Surely not done.
     KeysFull,
     /// The engine is shutting down. Surely not done.
     Stopping,
-    /// A bug, contained: this command was not done, and others were not touched. The text is for the log.
+    /// A bug, contained: this command was not done, and others were not touched. The text is for
+    /// the log.
     Internal(String),
 }
 

@@ -1,6 +1,8 @@
-//! Time and chance: the program's one reading of each, and the estimate that becomes log time (RULES R5).
+//! Time and chance: the program's one reading of each, and the estimate that becomes log time
+//! (RULES R5).
 //!
-//! Everything else in this crate gets times and random bits handed to it, so that a simulation can replay a run.
+//! Everything else in this crate gets times and random bits handed to it, so that a simulation can
+//! replay a run.
 
 use noondrop_core::Timestamp;
 use rustix::time::{ClockId, clock_gettime};
@@ -101,6 +103,7 @@ impl Default for SystemEntropy {
 }
 
 impl SystemEntropy {
+    #[expect(clippy::disallowed_methods, reason = "this is the engine's one source of chance")]
     fn take<const N: usize>(&mut self) -> [u8; N] {
         if self.used + N > POOL_BYTES {
             getrandom::fill(&mut self.pool).expect("the operating system has random bits");
@@ -146,7 +149,8 @@ pub(crate) struct LogTime {
     /// How far the source was off when it stepped away; none while it agrees.
     stepped_by_ms: Option<i64>,
     steps_total: u64,
-    /// The last row is ahead of the estimate: from there, time goes on at half speed until they meet.
+    /// The last row is ahead of the estimate: from there, time goes on at half speed until they
+    /// meet.
     ahead: Option<Ahead>,
 }
 
@@ -178,7 +182,8 @@ impl LogTime {
         self.steps_total
     }
 
-    /// Takes a reading in, and fixes the time of a turn: not before `last_at`, and never standing still.
+    /// Takes a reading in, and fixes the time of a turn: not before `last_at`, and never standing
+    /// still.
     pub(crate) fn fix(&mut self, reading: Reading, last_at: Timestamp) -> Timestamp {
         self.take(reading);
         let estimate = self.estimate(reading.elapsed_ms);
@@ -215,7 +220,8 @@ impl LogTime {
         }
     }
 
-    /// An operator says that the source is right: the estimate jumps to it. `at` still never goes back.
+    /// An operator says that the source is right: the estimate jumps to it. `at` still never goes
+    /// back.
     pub(crate) fn accept_step(&mut self, reading: Reading) {
         let steps_total = self.steps_total;
         let ahead = self.ahead;

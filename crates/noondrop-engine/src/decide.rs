@@ -119,7 +119,8 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
         Ok(())
     }
 
-    /// Whether what was applied before any command breaks a rule. Then no command is to blame, but this state.
+    /// Whether what was applied before any command breaks a rule. Then no command is to blame, but
+    /// this state.
     fn check_the_clock(&mut self) -> Result<(), Spoilt> {
         self.state.check_touched().map_err(|violation| {
             self.distrusted = true;
@@ -128,7 +129,8 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
         })
     }
 
-    /// Fixes the turn's time and applies what the clock does, and what the engine itself has to tell.
+    /// Fixes the turn's time and applies what the clock does, and what the engine itself has to
+    /// tell.
     fn open_turn(&mut self, asked_at: Timestamp) -> Result<Timestamp, Spoilt> {
         self.draft.clear();
         let plan = self.state.plan_time(asked_at);
@@ -158,53 +160,34 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
         while self.draft.answers.len() < commands_max
             && self.draft.bytes() < self.options.turn_bytes_max
         {
-            let Some(pending) = self.waiting.pop_front().or_else(|| calls.pop_front()) else {
-                break;
-            };
+            // A call is decided where it lies, and moved once: calls and answers are large.
+            let queue = if self.waiting.is_empty() { &mut *calls } else { &mut self.waiting };
+            let Some(pending) = queue.front() else { break };
             if pending.call.deadline_ms.is_some_and(|deadline| deadline <= now_ms) {
                 self.tally.fault(&Fault::Overloaded);
-                answers.push(Answered::fault(&pending, Fault::Overloaded));
+                answers.push(Answered::fault(pending, Fault::Overloaded));
+                queue.pop_front();
                 continue;
             }
-            self.decide_call(pending, check)?;
+            let (state, draft) = (&mut self.state, &mut self.draft);
+            let made = decide(state, draft, &self.options.probe, check, &pending.call.command);
+            let Pending { ticket, call: Call { command, deadline_ms } } =
+                queue.pop_front().expect("it was looked at above");
+            let (position, at) = (GENESIS, Timestamp(0));
+            let answer = made.map(|Made { outcome, replayed }| Reply {
+                command,
+                outcome,
+                replayed,
+                position,
+                at,
+            });
+            draft.answers.push(Answered { ticket, deadline_ms, answer });
+            if std::mem::take(&mut draft.applying) {
+                // A panic while facts were applied: not even the undo journal need be right.
+                return Err(Spoilt::Command);
+            }
         }
         Ok(())
-    }
-
-    fn decide_call(&mut self, pending: Pending, check: Check) -> Result<(), Spoilt> {
-        let savepoint = self.state.savepoint();
-        let mark = self.draft.mark();
-        let Pending { ticket, call: Call { command, deadline_ms } } = pending;
-        let made = {
-            let (state, draft, probe) = (&mut self.state, &mut self.draft, &self.options.probe);
-            catch_unwind(AssertUnwindSafe(|| make(state, draft, probe, &command)))
-        };
-        let made = made.unwrap_or_else(|panic| Err(NotMade::Bug(panic_text(&*panic))));
-        let made = match made {
-            Ok(made) if check == Check::EachCommand && self.is_violated_by(&command) => {
-                drop(made);
-                Err(NotMade::Bug("its facts break an invariant".into()))
-            }
-            made => made,
-        };
-        let answer = match made {
-            Ok(Made { outcome, replayed }) => {
-                Ok(Reply { command, outcome, replayed, position: GENESIS, at: Timestamp(0) })
-            }
-            Err(NotMade::KeysFull) => Err(Fault::KeysFull),
-            Err(NotMade::Bug(what)) => {
-                error!(operation = command.act.operation(), what, "a command met a bug");
-                Err(Fault::Internal(what))
-            }
-        };
-        let spoilt = std::mem::take(&mut self.draft.applying);
-        if answer.is_err() && !spoilt {
-            self.state.rollback_to(savepoint);
-            self.draft.cut(mark);
-        }
-        self.draft.answers.push(Answered { ticket, deadline_ms, answer });
-        // A panic while facts were applied: not even the undo journal need be right.
-        if spoilt { Err(Spoilt::Command) } else { Ok(()) }
     }
 
     fn is_violated(&mut self) -> bool {
@@ -222,13 +205,8 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
         true
     }
 
-    fn is_violated_by(&self, command: &Command) -> bool {
-        self.options.probe.violates.is_some_and(|violates| violates(command))
-            || self.state.check_touched().is_err()
-    }
-
-    /// Counts this turn's repeats, and adds what there is to tell about them if a row is written anyway. How many of
-    /// the facts that wait are in the draft.
+    /// Counts this turn's repeats, and adds what there is to tell about them if a row is written
+    /// anyway. How many of the facts that wait are in the draft.
     fn add_repeats(&mut self) -> usize {
         for Repeat { key, origin } in self.draft.repeats.drain(..) {
             if let Some(entry) = self.state.note_repeat(key, origin)
@@ -354,6 +332,40 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
             }
         }
     }
+}
+
+/// Decides one command and applies its facts, or leaves everything as it was. After a panic in the
+/// middle of applying the draft says so, and nothing is put back.
+fn decide(
+    state: &mut State,
+    draft: &mut Draft,
+    probe: &Probe,
+    check: Check,
+    command: &Command,
+) -> Result<Made, Fault> {
+    let (savepoint, mark) = (state.savepoint(), draft.mark());
+    let made = catch_unwind(AssertUnwindSafe(|| make(state, draft, probe, command)));
+    let made = made.unwrap_or_else(|panic| Err(NotMade::Bug(panic_text(&*panic))));
+    let fault = match made {
+        Ok(made) if check == Check::Turn || !violates(state, probe, command) => return Ok(made),
+        Ok(_) => bug(command, "its facts break an invariant".into()),
+        Err(NotMade::KeysFull) => Fault::KeysFull,
+        Err(NotMade::Bug(what)) => bug(command, what),
+    };
+    if !draft.applying {
+        state.rollback_to(savepoint);
+        draft.cut(mark);
+    }
+    Err(fault)
+}
+
+fn violates(state: &State, probe: &Probe, command: &Command) -> bool {
+    probe.violates.is_some_and(|violates| violates(command)) || state.check_touched().is_err()
+}
+
+fn bug(command: &Command, what: String) -> Fault {
+    error!(operation = command.act.operation(), what, "a command met a bug");
+    Fault::Internal(what)
 }
 
 /// Decides one command, applies its facts and encodes them.

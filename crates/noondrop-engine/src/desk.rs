@@ -1,10 +1,11 @@
-//! Between callers and the sequencer: where calls are gathered before they are submitted, and answers before callers
-//! are woken.
+//! Between callers and the sequencer: where calls are gathered before they are submitted, and
+//! answers before callers are woken.
 //!
-//! A **desk** serves the callers of one thread. While a task attends it ([`RuntimeTask`], one per runtime thread), calls
-//! that became ready in one round of the executor go to the sequencer together, with one lock; and all answers of a
-//! turn come back with one wake of that task, which then wakes the callers on its own thread. The wakes between threads
-//! are what a turn of a thousand small calls would else be spent on. A desk that nobody attends works call by call.
+//! A **desk** serves the callers of one thread. While a task attends it ([`RuntimeTask`], one per
+//! runtime thread), calls that became ready in one round of the executor go to the sequencer
+//! together, with one lock; and all answers of a turn come back with one wake of that task, which
+//! then wakes the callers on its own thread. The wakes between threads are what a turn of a
+//! thousand small calls would else be spent on. A desk that nobody attends works call by call.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -22,7 +23,8 @@ const SLOT_BITS: u32 = 24;
 const GENERATION_BITS: u32 = 12;
 const DESK_BITS: u32 = 64 - SLOT_BITS - GENERATION_BITS;
 
-/// A ticket, read: which desk, which place at it, and which of the callers that had this place one after another.
+/// A ticket, read: which desk, which place at it, and which of the callers that had this place one
+/// after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seat {
     pub(crate) desk: u32,
@@ -139,7 +141,8 @@ struct Inbox {
     answers: Vec<Answered>,
     /// All who wait are to be told that their outcome is unknown.
     lost: bool,
-    /// Who looks after this desk; none: nobody, and whoever brings answers wakes the callers himself.
+    /// Who looks after this desk; none: nobody, and whoever brings answers wakes the callers
+    /// himself.
     attendant: Option<Waker>,
 }
 
@@ -324,7 +327,8 @@ impl Desk {
         }
     }
 
-    /// Takes what was brought, for a thread that attends the desk without slots. Whether all else is lost.
+    /// Takes what was brought, for a thread that attends the desk without slots. Whether all else
+    /// is lost.
     pub(crate) fn collect(&self, into: &mut Vec<Answered>) -> bool {
         let mut inbox = lock(&self.inbox);
         std::mem::swap(&mut inbox.answers, into);
@@ -428,7 +432,8 @@ pub(crate) fn desk_of_this_thread(engine: u64, common: &Arc<Desk>) -> Arc<Desk> 
     })
 }
 
-/// Attends the desk of one runtime thread: to be spawned once on each, where it then stays. Ends with the engine.
+/// Attends the desk of one runtime thread: to be spawned once on each, where it then stays. Ends
+/// with the engine.
 ///
 /// Without it everything works as well, call by call.
 pub struct RuntimeTask {

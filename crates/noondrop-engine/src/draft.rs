@@ -1,4 +1,5 @@
-//! The row that is being made: its encoded facts, and the answers that wait for it. Its buffers are used again.
+//! The row that is being made: its encoded facts, and the answers that wait for it. Its buffers are
+//! used again.
 
 use noondrop_core::{Digest16, Entry, codec};
 

@@ -76,7 +76,8 @@ impl Engine {
         Handle::new(Arc::clone(&self.shared))
     }
 
-    /// Takes no new calls, decides and answers what waits, within [`EngineOptions::stop_ms_max`], closes the log.
+    /// Takes no new calls, decides and answers what waits, within [`EngineOptions::stop_ms_max`],
+    /// closes the log.
     pub fn stop(mut self) -> Result<(), StopError> {
         self.end()
     }
@@ -218,8 +219,8 @@ impl SequencerThread {
         self.shared.desks.deliver(&mut self.answers, &mut self.post);
     }
 
-    /// A bug that no guard caught. Nothing in memory is trusted: everyone is told that his outcome is unknown, and the
-    /// state is read again from the log.
+    /// A bug that no guard caught. Nothing in memory is trusted: everyone is told that his outcome
+    /// is unknown, and the state is read again from the log.
     fn survive(&mut self) {
         error!("a turn ended by a bug; all waiting calls are given up, the state is read again");
         self.sequencer.distrust();
@@ -230,7 +231,8 @@ impl SequencerThread {
         self.publish();
     }
 
-    /// Shows the new position and counts, before anyone is answered: who has an answer finds at least its state.
+    /// Shows the new position and counts, before anyone is answered: who has an answer finds at
+    /// least its state.
     fn publish(&mut self) {
         let position = self.sequencer.position();
         if position != self.shown {
@@ -305,7 +307,8 @@ impl SequencerThread {
             ask(Err(Fault::Stopping));
         }
         let position = self.sequencer.position();
-        // The log closes here, before anyone hears that the engine stopped: the next one may open it at once.
+        // The log closes here, before anyone hears that the engine stopped: the next one may open
+        // it at once.
         drop(self.sequencer);
         self.shared.stopped();
         info!(%position, unfinished, "the engine stopped");

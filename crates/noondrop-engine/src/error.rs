@@ -68,8 +68,8 @@ impl From<ReplayError> for StartError {
 /// What was left when an engine stopped.
 #[derive(Debug)]
 pub enum StopError {
-    /// The store failed to the end. These many callers were told so; their commands were not done, or the same key
-    /// will tell.
+    /// The store failed to the end. These many callers were told so; their commands were not done,
+    /// or the same key will tell.
     Unfinished {
         /// How many.
         calls: usize,

@@ -1,7 +1,9 @@
-//! Following the log: from any position to the end in pages, then row by row; and back, where the log went back.
+//! Following the log: from any position to the end in pages, then row by row; and back, where the
+//! log went back.
 //!
-//! A follower sees only rows that were answered or will be. It has a reader of its own, which blocks for as long as a
-//! short read takes: on a runtime's thread, call [`Follower::try_next`] where blocking is allowed.
+//! A follower sees only rows that were answered or will be. It has a reader of its own, which
+//! blocks for as long as a short read takes: on a runtime's thread, call [`Follower::try_next`]
+//! where blocking is allowed.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -17,7 +19,8 @@ use crate::shared::Shared;
 
 const PAGE_ROWS: usize = 1_024;
 const PAGE_BYTES: usize = 4 << 20;
-/// Positions that a follower remembers, near ones densely and far ones sparsely, to find back to a common one.
+/// Positions that a follower remembers, near ones densely and far ones sparsely, to find back to a
+/// common one.
 const LANDMARKS_MAX: usize = 64;
 
 /// What a follower gets next.
@@ -25,7 +28,8 @@ const LANDMARKS_MAX: usize = 64;
 pub enum Followed {
     /// The next rows, in order, chained to what came before.
     Rows(Vec<Row>),
-    /// The log's history changed. Everything after this position is to be forgotten; what comes next follows it.
+    /// The log's history changed. Everything after this position is to be forgotten; what comes
+    /// next follows it.
     Rewound {
         /// A position that both histories have.
         to: Position,
@@ -107,8 +111,8 @@ impl Follower {
         self.position
     }
 
-    /// What comes next, if there is something already. Blocks for a short read. After an error, the same call may
-    /// succeed later.
+    /// What comes next, if there is something already. Blocks for a short read. After an error, the
+    /// same call may succeed later.
     pub fn try_next(&mut self) -> Result<Option<Followed>, LogError> {
         let followed = self.read();
         if followed.is_err() {
@@ -118,7 +122,8 @@ impl Follower {
         followed
     }
 
-    /// What comes next, once there is something; none once the engine stopped and all of it was given out.
+    /// What comes next, once there is something; none once the engine stopped and all of it was
+    /// given out.
     pub fn next_blocking(&mut self) -> Result<Option<Followed>, LogError> {
         loop {
             if let Some(followed) = self.try_next()? {

@@ -35,8 +35,8 @@ impl Handle {
 
     /// Has a command decided, and answers once that is durable.
     ///
-    /// A refusal is an answer, not an error. Dropping the future does not take the command back: it is decided all the
-    /// same, and its key will tell.
+    /// A refusal is an answer, not an error. Dropping the future does not take the command back: it
+    /// is decided all the same, and its key will tell.
     pub async fn execute(&self, call: Call) -> Result<Reply, Fault> {
         let desk = desk_of_this_thread(self.shared.id, &self.shared.common_desk);
         desk.sit(&self.shared.queue, call)?.await
@@ -83,8 +83,8 @@ impl Handle {
         replies.into_iter().map(|reply| reply.unwrap_or(Err(Fault::OutcomeUnknown))).collect()
     }
 
-    /// Asks the durable state, at a time that no answer so far is later than. Goes on while the store can not be
-    /// written, and never shows what is not durable.
+    /// Asks the durable state, at a time that no answer so far is later than. Goes on while the
+    /// store can not be written, and never shows what is not durable.
     ///
     /// The question runs on the sequencer's thread between two turns: keep it short.
     pub async fn query<T: Send + 'static>(
@@ -113,7 +113,8 @@ impl Handle {
         block_on(self.query(ask))
     }
 
-    /// Waits until the durable state has reached a position, and says so if the log has another row there.
+    /// Waits until the durable state has reached a position, and says so if the log has another row
+    /// there.
     pub async fn wait_for(
         &self,
         at_least: PositionRef,
@@ -135,8 +136,8 @@ impl Handle {
         block_on(self.wait_for(at_least, timeout))
     }
 
-    /// The future that gathers the calls of one runtime thread and brings its answers: spawn it once on each thread
-    /// that runs callers. Optional; see [`RuntimeTask`].
+    /// The future that gathers the calls of one runtime thread and brings its answers: spawn it
+    /// once on each thread that runs callers. Optional; see [`RuntimeTask`].
     #[must_use]
     pub fn runtime_task(&self) -> RuntimeTask {
         RuntimeTask::new(Arc::clone(&self.shared))
@@ -166,7 +167,8 @@ impl Handle {
         self.shared.catalog()
     }
 
-    /// A way to read the log itself. It may show a row that is not answered yet; [`Handle::position`] is the bound.
+    /// A way to read the log itself. It may show a row that is not answered yet;
+    /// [`Handle::position`] is the bound.
     #[must_use]
     pub fn opener(&self) -> Arc<dyn LogOpener> {
         Arc::clone(&self.shared.opener)
@@ -184,8 +186,8 @@ impl Handle {
         self.shared.status()
     }
 
-    /// Follows the log from a position that was seen before, or from [`GENESIS`](noondrop_log::GENESIS). The name is
-    /// for the status.
+    /// Follows the log from a position that was seen before, or from
+    /// [`GENESIS`](noondrop_log::GENESIS). The name is for the status.
     #[must_use]
     pub fn follow(&self, name: &'static str, from: Position) -> Follower {
         Follower::new(Arc::clone(&self.shared), name, from)

@@ -1,21 +1,26 @@
-//! The engine: one sequencer thread that turns waiting commands into durable rows of the log, and answers them.
+//! The engine: one sequencer thread that turns waiting commands into durable rows of the log, and
+//! answers them.
 //!
-//! The rules are `noondrop-core`'s, the rows are `noondrop-log`'s. Here is what lies between: time, turns, recovery, what
-//! to do when a store fails, and how a thousand callers share one flush of the disk. No rule about stock lives here.
+//! The rules are `noondrop-core`'s, the rows are `noondrop-log`'s. Here is what lies between: time,
+//! turns, recovery, what to do when a store fails, and how a thousand callers share one flush of
+//! the disk. No rule about stock lives here.
 //!
 //! # Layout
 //!
 //! * [`Engine`], [`Handle`]: start, call, ask, stop · [`EngineOptions`] · [`Status`]
-//! * [`Sequencer`]: the pure step, one turn after another; `decide` has a turn's commands and append, `settle` what
-//!   happens after a failure, `draft` the row in the making, `replay` the way from rows to a state
+//! * [`Sequencer`]: the pure step, one turn after another; `decide` has a turn's commands and
+//!   append, `settle` what happens after a failure, `draft` the row in the making, `replay` the way
+//!   from rows to a state
 //! * `queue`, `desk`, `oneshot`, `shared`: between the callers' threads and the sequencer's
-//! * [`Follower`]: reading along · `snapshots`: recovery in the background · `recent`: evidence of lost rows
+//! * [`Follower`]: reading along · `snapshots`: recovery in the background · `recent`: evidence of
+//!   lost rows
 //! * [`Clock`], [`Entropy`]: the one source of time and of chance
 //!
 //! # Invariants
 //!
 //! * Nobody is answered before the row that makes the answer true is durable (`decide::append`).
-//! * Between turns the state in memory is the one at [`Sequencer::position`]; a query never sees another.
+//! * Between turns the state in memory is the one at [`Sequencer::position`]; a query never sees
+//!   another.
 //! * Log time never goes back and never stands still (`clock`).
 //!
 //! # Example

@@ -1,4 +1,5 @@
-//! One answer from one thread to one future; and a future waited for by a thread. Only std: any executor will do.
+//! One answer from one thread to one future; and a future waited for by a thread. Only std: any
+//! executor will do.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -13,7 +14,8 @@ struct Inner<T> {
     waker: Option<Waker>,
 }
 
-/// The side that answers. Dropped without an answer, the other side waits for ever: nobody here does that.
+/// The side that answers. Dropped without an answer, the other side waits for ever: nobody here
+/// does that.
 pub(crate) struct Sender<T>(Arc<Mutex<Inner<T>>>);
 
 /// The side that waits.

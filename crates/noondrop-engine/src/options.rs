@@ -1,4 +1,5 @@
-//! What can be set about an engine. What decides outcomes is a fact in the log; here it is only proposed.
+//! What can be set about an engine. What decides outcomes is a fact in the log; here it is only
+//! proposed.
 
 use std::path::PathBuf;
 
@@ -11,8 +12,8 @@ pub struct EngineOptions {
     pub turn_commands_max: usize,
     /// Encoded bytes after which a turn takes no further command.
     pub turn_bytes_max: usize,
-    /// Commands that may wait; beyond it a call is [`Fault::Overloaded`](crate::Fault::Overloaded) at once. Each of
-    /// the two lanes has half of it for itself at most.
+    /// Commands that may wait; beyond it a call is [`Fault::Overloaded`](crate::Fault::Overloaded)
+    /// at once. Each of the two lanes has half of it for itself at most.
     pub queue_max: usize,
     /// How long the sequencer looks for work before it parks, in microseconds.
     pub spin_us: u32,
@@ -20,9 +21,11 @@ pub struct EngineOptions {
     pub wait_ms_max: u64,
     /// How long [`Engine::stop`](crate::Engine::stop) works on what waits, in milliseconds.
     pub stop_ms_max: u64,
-    /// Settings that can change outcomes; where the log has others, a fact at the start changes them.
+    /// Settings that can change outcomes; where the log has others, a fact at the start changes
+    /// them.
     pub settings: Settings,
-    /// Answered rows that the store found gone, and that an operator decided to go on without: told by a fact.
+    /// Answered rows that the store found gone, and that an operator decided to go on without: told
+    /// by a fact.
     pub accepted_loss: Option<LossAccepted>,
     /// A snapshot is made once this many rows came since the last one.
     pub snapshot_every_rows: u64,
@@ -30,7 +33,8 @@ pub struct EngineOptions {
     pub snapshot_every_seconds: u64,
     /// Snapshots that are kept.
     pub snapshots_keep: usize,
-    /// Where rows are put that the log turns out to have lost; none: they are only counted and named.
+    /// Where rows are put that the log turns out to have lost; none: they are only counted and
+    /// named.
     pub evidence_dir: Option<PathBuf>,
     /// For tests of the engine itself.
     #[doc(hidden)]

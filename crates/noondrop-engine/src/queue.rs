@@ -1,7 +1,9 @@
-//! What waits for the sequencer: two bounded lanes of commands, the queries, and the bell that wakes it.
+//! What waits for the sequencer: two bounded lanes of commands, the queries, and the bell that
+//! wakes it.
 //!
-//! New holds come in storms; confirms, releases and payments settle what was promised before. So the latter have a
-//! lane of their own, with room in the queue and in each turn that a storm can not take (RULES R2).
+//! New holds come in storms; confirms, releases and payments settle what was promised before. So
+//! the latter have a lane of their own, with room in the queue and in each turn that a storm can
+//! not take (RULES R2).
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +27,8 @@ pub(crate) struct View<'a> {
 /// A query, with its way back to whoever asked.
 pub(crate) type Ask = Box<dyn FnOnce(Result<View<'_>, Fault>) + Send>;
 
-/// Takes a lock. What it guards is changed by single steps that do not panic, so a poisoned one is still whole.
+/// Takes a lock. What it guards is changed by single steps that do not panic, so a poisoned one is
+/// still whole.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -89,7 +92,8 @@ impl Queue {
         Self { waiting: Mutex::new(waiting), bell: Bell::default(), total_max: total_max.max(4) }
     }
 
-    /// Puts calls in, in order, with one lock and one ring. Those that do not fit come back with a fault.
+    /// Puts calls in, in order, with one lock and one ring. Those that do not fit come back with a
+    /// fault.
     pub(crate) fn submit(&self, calls: &mut Vec<Pending>, turned_away: &mut Vec<Answered>) {
         let mut waiting = lock(&self.waiting);
         let stopping = waiting.door == Door::Stopping;
@@ -123,8 +127,9 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes what one turn may decide, a quarter of it at least for what settles; and everything else that waits.
-    /// `calls` may have some left from the turn before; `held` are those that the sequencer keeps itself.
+    /// Takes what one turn may decide, a quarter of it at least for what settles; and everything
+    /// else that waits. `calls` may have some left from the turn before; `held` are those that the
+    /// sequencer keeps itself.
     pub(crate) fn take(
         &self,
         calls: &mut VecDeque<Pending>,
@@ -234,8 +239,8 @@ impl Bell {
         self.thread.get_or_init(thread::current);
     }
 
-    // Both sides write one flag and then read the other, all sequentially consistent: at least one of them sees the
-    // other's, so that no ring is slept through.
+    // Both sides write one flag and then read the other, all sequentially consistent: at least one
+    // of them sees the other's, so that no ring is slept through.
     pub(crate) fn ring(&self) {
         self.rung.store(true, Ordering::SeqCst);
         if self.parked.load(Ordering::SeqCst)
@@ -246,7 +251,8 @@ impl Bell {
         }
     }
 
-    /// Waits for a ring: spinning for a while, because the next call is often only microseconds away; then parked.
+    /// Waits for a ring: spinning for a while, because the next call is often only microseconds
+    /// away; then parked.
     pub(crate) fn wait(&self, clock: &dyn Clock, spin_us: u64, timeout: Option<Duration>) {
         if timeout.is_some_and(|timeout| timeout.is_zero())
             || self.heard_while_spinning(clock, spin_us)

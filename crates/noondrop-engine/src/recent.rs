@@ -1,8 +1,8 @@
 //! The newest rows, kept in memory for the day on which the log no longer has them.
 //!
-//! A log can go back: a restore, a fail-over without a standby. Rows that were answered are then known only to the
-//! processes that wrote them, and are put into an evidence file: facts, never private texts, and never the log's
-//! secret, which is in its first row.
+//! A log can go back: a restore, a fail-over without a standby. Rows that were answered are then
+//! known only to the processes that wrote them, and are put into an evidence file: facts, never
+//! private texts, and never the log's secret, which is in its first row.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -24,8 +24,8 @@ pub(crate) struct Recent {
 }
 
 impl Recent {
-    /// Keeps a row. Gives back buffers that can be used again: the row's private one, and the facts of a row that had
-    /// to make room.
+    /// Keeps a row. Gives back buffers that can be used again: the row's private one, and the facts
+    /// of a row that had to make room.
     pub(crate) fn keep(&mut self, mut row: Row) -> (Option<Vec<u8>>, Vec<u8>) {
         let private = std::mem::take(&mut row.private);
         self.bytes += row.facts.len();
@@ -50,7 +50,8 @@ impl Recent {
     pub(crate) fn lost(&self, reader: &mut dyn LogReader) -> Vec<&Row> {
         let mut lost: Vec<&Row> = Vec::new();
         for row in self.rows.iter().rev() {
-            // A log that can not be read now counts as having nothing: rather a row too many in the file.
+            // A log that can not be read now counts as having nothing: rather a row too many in the
+            // file.
             let found = reader.row(row.seq).ok().flatten();
             if found.is_some_and(|found| found.digest == row.digest) {
                 break;

@@ -1,4 +1,5 @@
-//! From rows to a state: the one way in which recovery, the snapshot builder and a replica that learns apply facts.
+//! From rows to a state: the one way in which recovery, the snapshot builder and a replica that
+//! learns apply facts.
 
 use std::error::Error;
 use std::fmt;
@@ -94,7 +95,8 @@ impl Replayed {
         Self { state: State::new(), position: GENESIS }
     }
 
-    /// Applies the next row, whose place in the chain was checked. On an error the state is not to be used any more.
+    /// Applies the next row, whose place in the chain was checked. On an error the state is not to
+    /// be used any more.
     pub(crate) fn apply(&mut self, row: &Row) -> Result<(), ReplayError> {
         apply_row(&mut self.state, row)?;
         self.position = row.position();
@@ -142,7 +144,8 @@ pub(crate) fn apply_row(state: &mut State, row: &Row) -> Result<(), ReplayError>
     Ok(())
 }
 
-/// The state at the end of the log: from the newest snapshot that the log vouches for, and the rows after it.
+/// The state at the end of the log: from the newest snapshot that the log vouches for, and the rows
+/// after it.
 pub(crate) fn replay(opener: &dyn LogOpener) -> Result<Replayed, ReplayError> {
     let mut reader = opener.reader()?;
     let mut replayed = from_snapshot(opener, &mut *reader, u64::MAX)?;
@@ -150,7 +153,8 @@ pub(crate) fn replay(opener: &dyn LogOpener) -> Result<Replayed, ReplayError> {
     Ok(replayed)
 }
 
-/// The state of the newest snapshot at or before `until`, or nothing. A snapshot that is unfit only costs time.
+/// The state of the newest snapshot at or before `until`, or nothing. A snapshot that is unfit only
+/// costs time.
 pub(crate) fn from_snapshot(
     opener: &dyn LogOpener,
     reader: &mut dyn LogReader,

@@ -1,7 +1,9 @@
-//! The pure step: one turn after another, without threads, timers or waiting. The thread and the simulator share it.
+//! The pure step: one turn after another, without threads, timers or waiting. The thread and the
+//! simulator share it.
 //!
-//! Its parts: [`crate::decide`] has the commands of a turn and its append; [`crate::settle`] stands the sequencer at
-//! the head of the log again after anything that went wrong, and looks after those who wait meanwhile.
+//! Its parts: [`crate::decide`] has the commands of a turn and its append; [`crate::settle`] stands
+//! the sequencer at the head of the log again after anything that went wrong, and looks after those
+//! who wait meanwhile.
 
 use std::collections::VecDeque;
 
@@ -30,8 +32,8 @@ const FIRST_ROW_ATTEMPTS: usize = 100;
 
 /// Decides commands in turns, and makes each turn one durable row of the log.
 ///
-/// Between two calls of [`Sequencer::turn`] its state is the one at [`Sequencer::position`], durable; whatever a turn
-/// could not make durable is undone before the call returns.
+/// Between two calls of [`Sequencer::turn`] its state is the one at [`Sequencer::position`],
+/// durable; whatever a turn could not make durable is undone before the call returns.
 pub struct Sequencer<L: Log, C: Clock, E: Entropy> {
     pub(crate) log: L,
     pub(crate) clock: C,
@@ -70,8 +72,8 @@ pub struct TurnEnd {
 }
 
 impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
-    /// Recovers the state from the log, begins the log if it is empty, and writes what this start has to say: changed
-    /// settings, an accepted loss.
+    /// Recovers the state from the log, begins the log if it is empty, and writes what this start
+    /// has to say: changed settings, an accepted loss.
     pub fn recover(
         mut log: L,
         clock: C,
@@ -156,11 +158,12 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
         Err(StartError::Unwritten)
     }
 
-    /// One turn: learns what others wrote, fixes the time, expires what is due, decides the calls in order, makes it
-    /// all durable in one row, and answers (RULES R2).
+    /// One turn: learns what others wrote, fixes the time, expires what is due, decides the calls
+    /// in order, makes it all durable in one row, and answers (RULES R2).
     ///
-    /// Takes calls from the front, as many as one turn holds. `answers` receives what is durable or surely not done.
-    /// Calls that can not be answered yet, because the store fails, stay inside and come first in the next turn.
+    /// Takes calls from the front, as many as one turn holds. `answers` receives what is durable or
+    /// surely not done. Calls that can not be answered yet, because the store fails, stay inside
+    /// and come first in the next turn.
     pub fn turn(&mut self, calls: &mut VecDeque<Pending>, answers: &mut Vec<Answered>) -> TurnEnd {
         let before = self.position;
         if self.may_try() {
@@ -185,7 +188,8 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
         self.looked_at = 0;
     }
 
-    /// When the next turn is worth taking without a new call, on the scale of [`Clock::elapsed_ms`].
+    /// When the next turn is worth taking without a new call, on the scale of
+    /// [`Clock::elapsed_ms`].
     pub fn next_deadline_ms(&self) -> Option<u64> {
         let now = self.clock.elapsed_ms();
         if let Some(trouble) = &self.trouble {
@@ -243,7 +247,8 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
         self.time.accept_step(reading);
     }
 
-    /// After a panic that got past all guards: nothing in memory is trusted any more, and nobody is waited for.
+    /// After a panic that got past all guards: nothing in memory is trusted any more, and nobody is
+    /// waited for.
     pub(crate) fn distrust(&mut self) {
         self.distrusted = true;
         self.tried = None;

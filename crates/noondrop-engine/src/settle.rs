@@ -1,7 +1,8 @@
-//! Standing at the head of the log again: after a failed append, an unknown one, a log that went another way.
+//! Standing at the head of the log again: after a failed append, an unknown one, a log that went
+//! another way.
 //!
-//! While that takes time, those who wait are looked after: replays are answered from the record, and whose time is over
-//! is told the truth: surely not done, or not known yet.
+//! While that takes time, those who wait are looked after: replays are answered from the record,
+//! and whose time is over is told the truth: surely not done, or not known yet.
 
 use std::collections::VecDeque;
 use std::error::Error;
@@ -91,7 +92,8 @@ impl From<TroubleCause> for StartError {
     }
 }
 
-/// A store that fails: since when, why, and when it is tried again. Times are [`Clock::elapsed_ms`].
+/// A store that fails: since when, why, and when it is tried again. Times are
+/// [`Clock::elapsed_ms`].
 #[derive(Debug)]
 pub struct Trouble {
     /// The first failure.
@@ -145,8 +147,8 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
         self.trouble = Some(Trouble { since_ms, retry_at_ms: now + backoff_ms, cause, backoff_ms });
     }
 
-    /// Comes to the head of the log, whatever happened before. Who waited for a row of unknown end is answered, or
-    /// waits for the next turn.
+    /// Comes to the head of the log, whatever happened before. Who waited for a row of unknown end
+    /// is answered, or waits for the next turn.
     pub(crate) fn stand(&mut self, answers: &mut Vec<Answered>) -> Result<Reading, TroubleCause> {
         if self.trouble.is_some() {
             self.log.recover()?;
@@ -236,7 +238,8 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
         Ok(())
     }
 
-    /// The log went back or took another branch (RULES R1): keeps what it lost, tells, and starts over from it.
+    /// The log went back or took another branch (RULES R1): keeps what it lost, tells, and starts
+    /// over from it.
     fn history_changed(
         &mut self,
         ours: Position,
@@ -362,7 +365,8 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
         }
     }
 
-    /// Undoes what the open turn did. Where that does not work, the state is read again from the log.
+    /// Undoes what the open turn did. Where that does not work, the state is read again from the
+    /// log.
     pub(crate) fn undo_open_turn(&mut self) {
         if self.options.probe.plants(Planted::UndoSkipped) {
             self.state.commit_turn();

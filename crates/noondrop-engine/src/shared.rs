@@ -1,4 +1,5 @@
-//! What the sequencer's thread shows to all others: published after each turn, before anyone is answered.
+//! What the sequencer's thread shows to all others: published after each turn, before anyone is
+//! answered.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -156,7 +157,8 @@ impl Shared {
         *lock(&self.digester) = digester;
     }
 
-    /// Answers those who wait for a position, as far as there is an answer. The next deadline of the others.
+    /// Answers those who wait for a position, as far as there is an answer. The next deadline of
+    /// the others.
     pub(crate) fn serve_waiters(&self, now_ms: u64) -> Option<u64> {
         if self.waiters.load(Ordering::Acquire) == 0 {
             return None;
@@ -168,7 +170,8 @@ impl Shared {
             match head.know(&waiter.at_least) {
                 Known::NotYet if waiter.deadline_ms > now_ms => head.waiters.push(waiter),
                 Known::NotYet => served.push((waiter.sender, Err(WaitError::TimedOut))),
-                // It was not there when the wait began, so it is recent, or of a branch that is gone.
+                // It was not there when the wait began, so it is recent, or of a branch that is
+                // gone.
                 Known::AnotherBranch | Known::Old => {
                     served.push((waiter.sender, Err(WaitError::HistoryChanged)));
                 }
@@ -217,7 +220,8 @@ impl Shared {
         self.history_changes.load(Ordering::Acquire)
     }
 
-    /// Wakes `waker` at the next row, unless the log is not at `seen` any more: then the answer is no.
+    /// Wakes `waker` at the next row, unless the log is not at `seen` any more: then the answer is
+    /// no.
     pub(crate) fn watch(&self, seen: Position, waker: &Waker) -> bool {
         let mut head = lock(&self.head);
         if head.position != seen {

@@ -1,7 +1,7 @@
 //! Snapshots: a recovery run in the background, stored if it comes to the same state (RULES R14).
 //!
-//! So recovery is exercised all the time, and a snapshot never stops a turn. A snapshot that fails is a warning: it
-//! costs time at the next start, nothing else.
+//! So recovery is exercised all the time, and a snapshot never stops a turn. A snapshot that fails
+//! is a warning: it costs time at the next start, nothing else.
 
 use std::error::Error;
 use std::fmt;
@@ -123,7 +123,8 @@ impl SnapshotControl {
         let mut plan = lock(&self.plan);
         let was_due = plan.rows() >= self.schedule.every_rows;
         plan.head_seq = seq;
-        // After a change of history the log may be behind the newest snapshot, which then does not count.
+        // After a change of history the log may be behind the newest snapshot, which then does not
+        // count.
         plan.snapshot_seq = plan.snapshot_seq.min(seq);
         if !was_due && plan.rows() >= self.schedule.every_rows {
             self.changed.notify_one();
@@ -161,13 +162,17 @@ impl SnapshotControl {
 
     /// Builds snapshots as they come due, until the engine stops. The body of the builder's thread.
     pub(crate) fn run(&self, opener: &dyn LogOpener, clock: &Arc<dyn Clock>) {
-        // On Linux this is about the calling thread alone. It is a courtesy: without it all works as well.
+        // On Linux this is about the calling thread alone. It is a courtesy: without it all works
+        // as well.
         if let Err(error) = rustix::process::setpriority_process(None, NICENESS) {
             warn!(%error, "snapshots are built at the priority of everything else");
         }
         while let Some(requests) = self.wait_until_due(clock) {
             let started_ms = clock.elapsed_ms();
-            let built = build(opener, self.schedule.keep, lock(&self.plan).head_seq);
+            // Not within the call: the lock would be held while the snapshot is built, and stop the
+            // turn.
+            let until = lock(&self.plan).head_seq;
+            let built = build(opener, self.schedule.keep, until);
             let took_ms = clock.elapsed_ms().saturating_sub(started_ms);
             self.note(&built, clock.elapsed_ms(), took_ms);
             let made = built.map_err(Arc::new);
@@ -225,7 +230,8 @@ impl Plan {
     }
 }
 
-/// Makes a snapshot of the state at row `until` and keeps the newest `keep`; blocks until it is stored.
+/// Makes a snapshot of the state at row `until` and keeps the newest `keep`; blocks until it is
+/// stored.
 pub fn build(opener: &dyn LogOpener, keep: usize, until: u64) -> Result<Position, SnapshotFailed> {
     let mut reader = opener.reader().map_err(SnapshotFailed::Store)?;
     let mut replayed =

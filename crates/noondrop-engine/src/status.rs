@@ -1,4 +1,5 @@
-//! How an engine is doing: everything that the metrics and the readiness page need, in one cheap copy.
+//! How an engine is doing: everything that the metrics and the readiness page need, in one cheap
+//! copy.
 
 use noondrop_core::{Counters, Timestamp};
 use noondrop_log::Position;

@@ -1,4 +1,5 @@
-//! What is counted: cheap for the sequencer, complete for the metrics. Nothing here is per buyer or per seat.
+//! What is counted: cheap for the sequencer, complete for the metrics. Nothing here is per buyer or
+//! per seat.
 
 use noondrop_core::{Outcome, refusal::Refusal};
 

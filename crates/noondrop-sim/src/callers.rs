@@ -131,6 +131,12 @@ impl Callers {
         Pending { ticket: Ticket(self.next_ticket), call }
     }
 
+    /// What a call is about.
+    #[must_use]
+    pub fn intent(&self, Ticket(ticket): Ticket) -> Option<IntentNo> {
+        self.tickets.get(&ticket).map(|(no, _)| *no)
+    }
+
     /// A process died: whoever called it knows nothing.
     pub fn hung_up(&mut self, process: usize, now: u64) {
         let lost: Vec<u64> = self

@@ -37,6 +37,7 @@ pub struct Registered {
 struct Said {
     answer: Vec<u8>,
     seq: u64,
+    outcome: Outcome,
 }
 
 /// What was seen so far.
@@ -106,6 +107,12 @@ impl Checker {
         self.oracle.key(&key.hash).is_some_and(|known| known.fingerprint == key.fingerprint)
     }
 
+    /// What was answered under a key.
+    #[must_use]
+    pub fn said_outcome(&self, key: KeyUse) -> Option<Outcome> {
+        self.said.get(&(key.hash, key.fingerprint)).map(|said| said.outcome.clone())
+    }
+
     /// Whether the log still has all rows that were seen.
     pub fn stands(&self, reader: &mut dyn LogReader) -> bool {
         let Some(last) = self.seen.last() else { return true };
@@ -128,11 +135,7 @@ impl Checker {
     }
 
     /// A checker that has seen the rows up to `until`, and no answers.
-    pub fn from_the_log(
-        &self,
-        reader: &mut dyn LogReader,
-        until: u64,
-    ) -> Result<Self, Finding> {
+    pub fn from_the_log(&self, reader: &mut dyn LogReader, until: u64) -> Result<Self, Finding> {
         let registered = self.registered.clone();
         let mut fresh = Self { registered, keys_scarce: self.keys_scarce, ..Self::default() };
         fresh.follow(reader, until, &[])?;
@@ -411,7 +414,11 @@ impl Checker {
     /// Notes what was said; what was said before must be the same.
     fn say(&mut self, reply: &Reply, recorded: bool) {
         if let Some(key) = reply.command.key.filter(|_| recorded) {
-            let said = Said { answer: canonical(&reply.outcome), seq: reply.position.seq };
+            let said = Said {
+                answer: canonical(&reply.outcome),
+                seq: reply.position.seq,
+                outcome: reply.outcome.clone(),
+            };
             self.said.insert((key.hash, key.fingerprint), said);
         }
     }
@@ -438,12 +445,7 @@ impl Checker {
     }
 
     /// One intention makes one hold, whatever its caller has to do to get an answer.
-    fn note_made(
-        &mut self,
-        command: &Command,
-        outcome: &Outcome,
-        at: u64,
-    ) -> Result<(), Finding> {
+    fn note_made(&mut self, command: &Command, outcome: &Outcome, at: u64) -> Result<(), Finding> {
         let (Act::HoldCreate(_), Outcome::Hold(_), Some(key)) =
             (&command.act, outcome, command.key)
         else {
@@ -456,8 +458,7 @@ impl Checker {
         let before = self.made.insert(intent, key.hash).and_then(|hash| self.oracle.key(&hash));
         match before {
             Some(before)
-                if before.at != at
-                    && !self.oracle.may_forget(before, at, self.keys_scarce) =>
+                if before.at != at && !self.oracle.may_forget(before, at, self.keys_scarce) =>
             {
                 Err(format!("intention {intent} made two holds"))
             }
@@ -567,9 +568,10 @@ fn slot_of(fact: &Fact) -> Option<SlotKind> {
     }
 }
 
-/// Whether a command is the one that a slot tells of.
+/// Whether an answer is the one of the command that a slot tells of.
 fn owns(reply: &Reply, kind: &SlotKind) -> bool {
     match (kind, &reply.command.act) {
+        _ if reply.replayed => false,
         (SlotKind::Keyed(hash, fingerprint), _) => {
             let key = reply.command.key;
             key.is_some_and(|key| key.hash == *hash && key.fingerprint == *fingerprint)
@@ -584,9 +586,8 @@ fn owns(reply: &Reply, kind: &SlotKind) -> bool {
 
 /// Whether a fact tells of this outcome.
 fn agrees(fact: &Fact, outcome: &Outcome) -> bool {
-    let refused = |refusal: &Refusal| {
-        canonical(&Outcome::Refused(refusal.clone())) == canonical(outcome)
-    };
+    let refused =
+        |refusal: &Refusal| canonical(&Outcome::Refused(refusal.clone())) == canonical(outcome);
     match (fact, outcome) {
         (Fact::HoldRefused(fact), Outcome::Refused(_)) => refused(&fact.refusal),
         (Fact::HoldActRefused(fact), Outcome::Refused(_)) => refused(&fact.refusal),
@@ -596,8 +597,5 @@ fn agrees(fact: &Fact, outcome: &Outcome) -> bool {
 }
 
 fn differs(command: &Command, found: &str, expected: &Outcome) -> Finding {
-    format!(
-        "{:?}\n    came to  {found}\n    and is   {expected:?}",
-        command.act
-    )
+    format!("{:?}\n    came to  {found}\n    and is   {expected:?}", command.act)
 }

@@ -43,6 +43,11 @@ impl Dice {
         &from[at]
     }
 
+    /// One of several texts.
+    pub fn text(&mut self, from: &[&'static str]) -> &'static str {
+        from[self.index(from.len())]
+    }
+
     /// An index below `len`.
     pub fn index(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).expect("below a length")

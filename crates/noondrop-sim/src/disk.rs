@@ -74,8 +74,7 @@ impl Disk {
         let head = self.memory.head();
         let acknowledged = *self.slot();
         let rows = self.memory.rows();
-        let kept = acknowledged == GENESIS
-            || rows.iter().any(|row| row.position() == acknowledged);
+        let kept = acknowledged == GENESIS || rows.iter().any(|row| row.position() == acknowledged);
         if self.has_slot && !kept && self.plant != Some(Plant::SlotUnchecked) {
             let at_number = rows.iter().find(|row| row.seq == acknowledged.seq);
             let found = at_number.map_or(head, Row::position);
@@ -89,6 +88,16 @@ impl Disk {
     /// An operator decides to go on without the rows that are gone.
     pub fn accept_loss(&self) {
         *self.slot() = self.memory.head();
+    }
+
+    /// What can be read after a recovery is durable, and may be answered for. A log that went back is not taken for
+    /// one that never had more.
+    fn vouch_for(&self, head: Position) {
+        let rows = self.memory.rows();
+        let mut slot = self.slot();
+        if *slot == GENESIS || rows.iter().any(|row| row.position() == *slot) {
+            *slot = head;
+        }
     }
 
     fn slot(&self) -> MutexGuard<'_, Position> {
@@ -203,6 +212,9 @@ impl Log for SimLog {
             return Err(dead());
         }
         let head = self.inner.recover();
+        if let Ok(head) = head {
+            self.disk.vouch_for(head);
+        }
         self.note(if head.is_ok() { "log recovered" } else { "log not recovered" });
         head
     }
@@ -318,9 +330,7 @@ impl Snapshots for SimSnapshots {
         fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), LogError> {
         if lock(&self.wires).reaches(CrashPoint::WhileWritingSnapshot) {
-            return self
-                .inner
-                .write(meta, &mut |into| fill(&mut Short { into, left: 100 }));
+            return self.inner.write(meta, &mut |into| fill(&mut Short { into, left: 100 }));
         }
         if self.plant == Some(Plant::SnapshotDamaged) {
             // Whole on the outside, with a part of the state missing.

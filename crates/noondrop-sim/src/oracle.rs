@@ -74,8 +74,10 @@ pub(crate) struct Hold {
     /// When the first hold of its chain was made.
     pub(crate) chain_from: u64,
     pub(crate) payment: Option<Digest16>,
-    /// When anything last happened to it.
-    pub(crate) touched_at: u64,
+    /// When it stopped to claim units for a while, or was made.
+    pub(crate) settled_at: u64,
+    /// Whether its shop sold for real when it was made.
+    pub(crate) live: bool,
 }
 
 /// What a key was used for.
@@ -113,7 +115,12 @@ impl Oracle {
     pub fn apply(&mut self, fact: &Fact) {
         match fact {
             Fact::LogStarted(started) => self.settings = started.settings,
-            Fact::SettingsChanged(settings) => self.settings = *settings,
+            // What was let go under other settings does not come back: the shortest ones count.
+            Fact::SettingsChanged(new) => {
+                let old = &mut self.settings;
+                old.success_key_hours = old.success_key_hours.min(new.success_key_hours);
+                old.refusal_key_seconds = old.refusal_key_seconds.min(new.refusal_key_seconds);
+            }
             Fact::ShopDefined(shop) => {
                 self.put_shop(shop.name.as_str(), shop.live);
             }
@@ -130,7 +137,7 @@ impl Oracle {
         for (no, hold) in (0..).zip(&mut self.holds) {
             if hold.state == HoldState::Active && hold.expires_at <= at {
                 hold.state = HoldState::Expired;
-                hold.touched_at = at;
+                hold.settled_at = at;
                 for line in &mut hold.lines {
                     line.released += line.held;
                     line.held = 0;
@@ -160,8 +167,10 @@ impl Oracle {
         };
         let (outcome, recorded) = match judged {
             Ok(outcome) => {
-                let defines =
-                    matches!(command.act, Act::ShopPut(_) | Act::SalePut(_) | Act::SaleMove(_) | Act::ItemPut(_));
+                let defines = matches!(
+                    command.act,
+                    Act::ShopPut(_) | Act::SalePut(_) | Act::SaleMove(_) | Act::ItemPut(_)
+                );
                 (outcome, !defines)
             }
             Err(refusal) => {
@@ -205,7 +214,7 @@ impl Oracle {
         }
         let settled = match record.hold.map(|no| &self.holds[at_no(no)]) {
             Some(hold) if hold.state == HoldState::Active => return false,
-            Some(hold) => hold.touched_at.max(record.at),
+            Some(hold) => hold.settled_at.max(record.at),
             None => record.at,
         };
         at > settled + u64::from(self.settings.success_key_hours) * 3_600_000
@@ -317,7 +326,7 @@ impl Oracle {
             superseded_by: hold.superseded_by.map(|no| self.id(no)),
             lines: Lines(hold.lines.iter().copied().collect()),
             already: false,
-            live: self.shops[shop.0 as usize].live,
+            live: hold.live,
             now: self.standing(no),
             texts: None,
         }

@@ -46,6 +46,8 @@ pub struct Running {
     pub unnoticed: Vec<Row>,
     /// What bounds the time of its turns.
     pub anchor: Anchor,
+    /// Its store failed at the end of its last turn: the next row may be one that it had decided before.
+    pub was_in_trouble: bool,
 }
 
 /// Where a process's log time started from.
@@ -146,6 +148,7 @@ impl Process {
                     knows_after,
                     unnoticed,
                     anchor,
+                    was_in_trouble: false,
                 });
                 Started::Alive
             }

@@ -98,7 +98,7 @@ impl Workload {
             });
         }
         if dice.chance(300) {
-            let items = vec![name(dice.pick(&ITEMS)), name("nothing-like-it")];
+            let items = vec![name(dice.text(&ITEMS)), name("nothing-like-it")];
             limits.push(BuyerLimit { name: name("some"), items, per_buyer: seconds(1, 4, dice) });
         }
         SaleTerms {
@@ -217,7 +217,7 @@ impl Workload {
         let count = *self.dice.pick(&[1, 1, 1, 2, 3]);
         let unknown = self.dice.chance(15);
         let line = |dice: &mut Dice| LineAsked {
-            item: name(if unknown { "no-such-item" } else { dice.pick(&ITEMS) }),
+            item: name(if unknown { "no-such-item" } else { dice.text(&ITEMS) }),
             quantity: u32::try_from(dice.between(1, 4)).expect("small"),
         };
         (0..count).map(|_| line(&mut self.dice)).collect()
@@ -234,17 +234,15 @@ impl Workload {
             _ => Actor::Buyer { digest: digester.buyer(SHOP, &buyer) },
         };
         let seller = matches!(actor, Actor::Principal { .. });
-        let sale = replaced.as_ref().map_or_else(|| *self.dice.pick(&SALES), |known| known.sale);
+        let sale = replaced.as_ref().map_or_else(|| self.dice.text(&SALES), |known| known.sale);
         let ttl_seconds = self.dice.chance(300).then(|| self.dice.between(1, 200));
         let reference = self.dice.chance(250).then(|| format!("cart-{}", self.dice.below(8)));
         let payment = (seller && self.dice.chance(150)).then(|| self.payment());
         let act = Act::HoldCreate(HoldCreate {
             sale: name(sale),
             buyer: digester.digested_buyer(SHOP, &buyer),
-            reference: reference.map(|text| Digested {
-                digest: digester.reference(SHOP, &text),
-                text,
-            }),
+            reference: reference
+                .map(|text| Digested { digest: digester.reference(SHOP, &text), text }),
             lines: self.lines(),
             ttl_seconds: ttl_seconds.map(|seconds| u32::try_from(seconds).expect("small")),
             metadata: self.dice.chance(50).then(|| "{\"note\":1}".into()),
@@ -361,8 +359,8 @@ impl Workload {
 
     fn adjust(&mut self, digester: &Digester) -> Option<Command> {
         let act = Act::ItemAdjust(ItemAdjust {
-            sale: name(self.dice.pick(&SALES)),
-            item: name(self.dice.pick(&ITEMS)),
+            sale: name(self.dice.text(&SALES)),
+            item: name(self.dice.text(&ITEMS)),
             by: i64::try_from(self.dice.below(7)).expect("small") - 3,
             reason: "stock-taking".into(),
             if_total: self.dice.chance(150).then(|| 4),
@@ -371,14 +369,14 @@ impl Workload {
     }
 
     fn office(&mut self, digester: &Digester, now: u64) -> Option<Command> {
-        let sale = name(self.dice.pick(&SALES));
+        let sale = name(self.dice.text(&SALES));
         let act = match self.dice.below(12) {
             0 => Act::ShopPut(ShopPut { name: name("side"), live: self.dice.chance(500) }),
             1 => Act::ShopPut(ShopPut { name: name(SHOP), live: self.dice.chance(500) }),
             2 | 3 => Act::SalePut(SalePut { sale, terms: self.terms(now), if_version: None }),
             4 => Act::ItemPut(ItemPut {
                 sale,
-                item: name(self.dice.pick(&ITEMS)),
+                item: name(self.dice.text(&ITEMS)),
                 total: u32::try_from(self.dice.below(9)).expect("small"),
                 oversell_limit: u32::try_from(self.dice.below(3)).expect("small"),
                 if_version: None,

@@ -9,4 +9,7 @@
 
 pub mod engine;
 pub mod figures;
+pub mod http;
+pub mod recovery;
+pub mod storm;
 pub mod workload;

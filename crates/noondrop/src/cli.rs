@@ -14,10 +14,19 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::config::{Flag, Sources};
 
+pub mod audit;
+pub mod bench;
 pub mod check_config;
 pub mod completions;
+pub mod explain;
+pub mod ledger;
 pub mod principal;
+pub mod rehearse;
 pub mod serve;
+pub mod status;
+pub mod store;
+
+pub use store::{StoreArguments, block_on, read_token};
 
 /// Why a verb failed. Its cause chain is printed to standard error.
 pub type Failure = Box<dyn Error + Send + Sync>;
@@ -37,12 +46,38 @@ pub struct Cli {
 pub enum Verb {
     /// Runs the server. Works on the store.
     Serve(serve::Options),
+    /// Rehearses a sale with a crowd and kills. Works on a throw-away store, or asks a running server.
+    Rehearse(rehearse::Options),
+    /// Checks that everything in a log holds. Works on the store, beside a running server too.
+    Audit(audit::Options),
+    /// Tells the story of a hold or a buyer. Works on the store, beside a running server too.
+    Explain(explain::Options),
+    /// Prints the facts of a log. Works on the store, beside a running server too.
+    Ledger(ledger::Options),
+    /// Measures. Works on a throw-away store.
+    Bench(bench::Options),
+    /// A part of `bench recovery`, in a process of its own. Works on the store.
+    #[command(hide = true)]
+    BenchStart(BenchStart),
+    /// Tells how a server is doing. Asks a running server.
+    Status(status::Options),
     /// Makes and lists those who may call. Works on the configuration alone.
     Principal(principal::Options),
     /// Checks the configuration and prints it with the origin of each value. Works on the configuration alone.
     CheckConfig(check_config::Options),
     /// Prints a completion script for a shell. Works on nothing.
     Completions(completions::Options),
+}
+
+/// The start that `bench recovery` measures.
+#[derive(Clone, Debug, Args)]
+pub struct BenchStart {
+    /// The file of the log
+    #[arg(long)]
+    store: PathBuf,
+    /// How many live holds it has
+    #[arg(long)]
+    holds: u64,
 }
 
 /// The option that every verb with a configuration has.
@@ -85,6 +120,16 @@ where
 pub fn run(cli: Cli, out: &mut dyn Write) -> Result<(), Failure> {
     match cli.verb {
         Verb::Serve(options) => serve::run(&options, out),
+        Verb::Rehearse(options) => rehearse::run(&options, out),
+        Verb::Audit(options) => audit::run(&options, out),
+        Verb::Explain(options) => explain::run(&options, out),
+        Verb::Ledger(options) => ledger::run(&options, out),
+        Verb::Bench(options) => bench::run(&options, out),
+        Verb::BenchStart(options) => {
+            let report = crate::bench::recovery::start(&options.store, options.holds)?;
+            Ok(writeln!(out, "{}", serde_json::to_string(&report)?)?)
+        }
+        Verb::Status(options) => status::run(&options, out),
         Verb::Principal(options) => principal::run(&options, out),
         Verb::CheckConfig(options) => check_config::run(&options, out),
         Verb::Completions(options) => completions::run(&options, out),

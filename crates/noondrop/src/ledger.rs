@@ -13,15 +13,15 @@ use crate::http::render::time_text;
 pub struct Names<'a>(pub &'a Catalog);
 
 impl Names<'_> {
-    fn sale(&self, sale: SaleIx) -> Value {
+    fn sale(self, sale: SaleIx) -> Value {
         self.0.sales.get(sale.0 as usize).map_or(Value::Null, |sale| sale.name.as_str().into())
     }
 
-    fn item(&self, item: ItemIx) -> Value {
+    fn item(self, item: ItemIx) -> Value {
         self.0.items.get(item.0 as usize).map_or(Value::Null, |item| item.name.as_str().into())
     }
 
-    fn actor(&self, actor: ActorIx) -> Value {
+    fn actor(self, actor: ActorIx) -> Value {
         match actor {
             ActorIx::SYSTEM => "the clock".into(),
             ActorIx::BUYER => "the buyer".into(),
@@ -34,11 +34,11 @@ impl Names<'_> {
         }
     }
 
-    fn draws(&self, draws: &[Draw]) -> Value {
+    fn draws(self, draws: &[Draw]) -> Value {
         draws.iter().map(|d| json!({"item": self.item(d.pool), "quantity": d.quantity})).collect()
     }
 
-    fn touched(&self, touched: &HoldTouched) -> Value {
+    fn touched(self, touched: &HoldTouched) -> Value {
         json!({
             "hold": touched.hold.0,
             "previous": touched.previous.0,
@@ -47,7 +47,7 @@ impl Names<'_> {
         })
     }
 
-    fn refusal(&self, refusal: &Refusal) -> Value {
+    fn refusal(self, refusal: &Refusal) -> Value {
         let lines = match refusal {
             Refusal::Stock { lines, .. } => lines.as_slice(),
             _ => &[],

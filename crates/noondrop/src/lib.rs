@@ -5,19 +5,24 @@
 //! * [`cli`]: the verbs of the command line, one file each
 //! * [`config`]: settings, their defaults, bounds and origins
 //! * [`auth`]: who is calling · [`http`]: the API · [`ledger`]: facts as people read them
+//! * [`rehearse`]: a sale with a crowd and kills · [`audit`]: whether a log holds · [`client`]: HTTP for load
 //! * [`serve`]: the server, put together · [`bench`]: how fast it is
 //! * [`logging`] · [`time`] · [`entropy`] · [`environment`]: the program's edges to its machine, each in one place
 //!
 //! What decides who gets the last unit is in `noondrop-core`; nothing here may.
 
+pub mod audit;
 pub mod auth;
 pub mod bench;
 pub mod cli;
+pub mod client;
 pub mod config;
 pub mod entropy;
 pub mod environment;
 pub mod http;
 pub mod ledger;
 pub mod logging;
+pub mod rehearse;
 pub mod serve;
+pub mod tasks;
 pub mod time;

@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Barrier};
 use std::task::{Context, Waker};
 use std::thread;
@@ -12,7 +13,9 @@ use noondrop_engine::{Call, EngineOptions, Fault, Handle, Phase, Reply};
 use noondrop_log::memory::SharedMemory;
 use noondrop_log::sqlite::{SqliteLog, SqliteOptions};
 
-use crate::support::{Paused, counts, engine, eventually, hold_of, is_hold, name, run_together};
+use crate::support::{
+    HookedLog, Hooks, Paused, counts, engine, eventually, hold_of, is_hold, name, run_together,
+};
 
 fn sqlite(directory: &tempfile::TempDir) -> SqliteLog {
     SqliteLog::open(SqliteOptions::new(directory.path().join("log.db"))).expect("a fresh log")
@@ -97,7 +100,7 @@ fn calls_of_one_runtime_thread_go_in_together_and_come_back_together() {
     let (engine, shop) = engine(memory.log(), options(), 1_000);
     let rows = memory.rows().len();
     let handle = engine.handle();
-    let mut tasks: Vec<std::pin::Pin<Box<dyn Future<Output = Option<Reply>>>>> = Vec::new();
+    let mut tasks: Vec<Pin<Box<dyn Future<Output = Option<Reply>>>>> = Vec::new();
     // The attendant is polled first, as a runtime does that spawns it before it accepts.
     let attendant = handle.runtime_task();
     let (all_done, done) = (Arc::new(()), ());
@@ -126,7 +129,8 @@ fn calls_of_one_runtime_thread_go_in_together_and_come_back_together() {
         }));
     }
     drop(all_done);
-    // The last one calls twice: the second call wakes the attendant, who then sees that all are done and leaves.
+    // The last one calls twice: the second call wakes the attendant, who then sees that all are
+    // done and leaves.
     let last = handle.clone();
     let call = shop.hold("k0", "ann");
     tasks.push(Box::pin(async move {
@@ -294,5 +298,49 @@ fn the_status_counts_what_happened() {
     assert_eq!((count("done"), count("all_held"), count("shop_not_found")), (1, 1, 1));
     assert_eq!(status.position, handle.position());
     assert!(status.tally.turn_us.total() >= 4);
+    engine.stop().expect("stopped");
+}
+
+#[test]
+fn a_snapshot_being_written_stops_no_turn() {
+    let hooks = Arc::new(Hooks::default());
+    let log = HookedLog { inner: SharedMemory::new().log(), hooks: Arc::clone(&hooks) };
+    let (engine, shop) = engine(log, options(), 100);
+    let handle = engine.handle();
+    let gate = hooks.snapshot_gate.lock().expect("no panic behind the gate");
+    let snapshot = {
+        let handle = handle.clone();
+        thread::spawn(move || handle.snapshot_now_blocking())
+    };
+    eventually("the snapshot is on its way", || hooks.writing_snapshot.load(Ordering::SeqCst));
+    let reply = handle.execute_blocking(shop.hold("k", "ann").into()).expect("a reply");
+    assert!(is_hold(&reply.outcome));
+    drop(gate);
+    let at = snapshot.join().expect("no panic").expect("a snapshot");
+    assert!(at.seq < reply.position.seq, "of the state before");
+    engine.stop().expect("stopped");
+}
+
+#[test]
+fn a_bug_beyond_all_guards_leaves_no_one_waiting_and_the_engine_running() {
+    let hooks = Arc::new(Hooks::default());
+    let log = HookedLog { inner: SharedMemory::new().log(), hooks: Arc::clone(&hooks) };
+    let (engine, shop) = engine(log, options(), 100);
+    let handle = engine.handle();
+    hooks.append_panics.store(true, Ordering::SeqCst);
+    let lost = handle.execute_blocking(shop.hold("k1", "ann").into());
+    assert_eq!(lost, Err(Fault::OutcomeUnknown));
+    let again = handle.execute_blocking(shop.hold("k1", "ann").into()).expect("a reply");
+    assert!(!again.replayed, "its row was never written");
+
+    // The same for a caller that is a future.
+    hooks.append_panics.store(true, Ordering::SeqCst);
+    let call = shop.hold("k2", "bob");
+    let (handle_of_future, call_again) = (handle.clone(), call.clone());
+    let future: Pin<Box<dyn Future<Output = _>>> =
+        Box::pin(async move { handle_of_future.execute(call_again.into()).await });
+    assert_eq!(run_together(vec![future]), [Err(Fault::OutcomeUnknown)]);
+    assert!(is_hold(&handle.execute_blocking(call.into()).expect("a reply").outcome));
+    assert_eq!(handle.status().tally.reloads, 2);
     engine.stop().expect("stopped");
 }

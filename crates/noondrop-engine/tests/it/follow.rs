@@ -1,4 +1,5 @@
-//! Reading along: from the start in pages, then row by row; back where the log went back; waiting for a position.
+//! Reading along: from the start in pages, then row by row; back where the log went back; waiting
+//! for a position.
 
 use std::thread;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! The engine from outside: the pure step on a log that fails on command, and whole engines on real files.
+//! The engine from outside: the pure step on a log that fails on command, and whole engines on real
+//! files.
 
 mod engine;
 mod follow;

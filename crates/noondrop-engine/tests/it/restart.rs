@@ -1,4 +1,5 @@
-//! Starting again: from the log alone, from a snapshot and the tail, from a log that this program must not read.
+//! Starting again: from the log alone, from a snapshot and the tail, from a log that this program
+//! must not read.
 
 use noondrop_core::{LossAccepted, Seq, Settings, codec};
 use noondrop_engine::{Engine, EngineOptions, StartError};

@@ -1,9 +1,11 @@
-//! What the tests share: a world with one sale and one item, commands in one line, clocks that stand still.
+//! What the tests share: a world with one sale and one item, commands in one line, clocks that
+//! stand still.
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::io::{self, Read, Write};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
@@ -18,8 +20,11 @@ use noondrop_engine::{
     Answered, Call, Clock, Engine, EngineOptions, Entropy, Fault, Handle, Pending, Reply,
     Sequencer, Ticket, TurnEnd,
 };
-use noondrop_log::Log;
 use noondrop_log::memory::{Faults, MemoryLog, SharedMemory};
+use noondrop_log::{
+    AppendError, BeginError, Begun, Log, LogError, LogOpener, LogReader, Position, Row,
+    SnapshotMeta, Snapshots,
+};
 
 pub const NOON_MS: u64 = 1_800_000_000_000;
 pub const ITEM: &str = "floor";
@@ -175,6 +180,9 @@ pub fn sum(state: &State) -> [u8; 16] {
     state.clone().sum()
 }
 
+/// What was answered, by number in the order of all calls.
+pub type Answers = Vec<(u64, Result<Reply, Fault>)>;
+
 /// The pure step on a log in memory.
 pub struct World {
     pub memory: SharedMemory,
@@ -216,15 +224,11 @@ impl World {
     }
 
     /// One turn with these commands: what was answered, by number in the order of all calls so far.
-    pub fn turn(&mut self, commands: Vec<Command>) -> Vec<(u64, Result<Reply, Fault>)> {
+    pub fn turn(&mut self, commands: Vec<Command>) -> Answers {
         self.turn_until(commands, None)
     }
 
-    pub fn turn_until(
-        &mut self,
-        commands: Vec<Command>,
-        deadline_ms: Option<u64>,
-    ) -> Vec<(u64, Result<Reply, Fault>)> {
+    pub fn turn_until(&mut self, commands: Vec<Command>, deadline_ms: Option<u64>) -> Answers {
         let mut calls = VecDeque::new();
         for command in commands {
             let ticket = Ticket(self.next_ticket);
@@ -236,17 +240,14 @@ impl World {
         answers
     }
 
-    pub fn turn_of(
-        &mut self,
-        calls: &mut VecDeque<Pending>,
-    ) -> (Vec<(u64, Result<Reply, Fault>)>, TurnEnd) {
+    pub fn turn_of(&mut self, calls: &mut VecDeque<Pending>) -> (Answers, TurnEnd) {
         let mut answers: Vec<Answered> = Vec::new();
         let end = self.sequencer.turn(calls, &mut answers);
         (answers.into_iter().map(|a| (a.ticket.0, a.answer)).collect(), end)
     }
 
     /// Turns until nothing waits, moving the clock as needed.
-    pub fn settle(&mut self) -> Vec<(u64, Result<Reply, Fault>)> {
+    pub fn settle(&mut self) -> Answers {
         let mut answers = Vec::new();
         for _ in 0..1_000 {
             answers.extend(self.turn(Vec::new()));
@@ -279,7 +280,7 @@ pub fn only<T>(mut answers: Vec<(u64, T)>) -> T {
     answers.remove(0).1
 }
 
-pub fn reply(answers: Vec<(u64, Result<Reply, Fault>)>) -> Reply {
+pub fn reply(answers: Answers) -> Reply {
     only(answers).expect("a reply")
 }
 
@@ -293,6 +294,95 @@ pub fn engine(log: impl Log + 'static, options: EngineOptions, total: u32) -> (E
     (engine, shop)
 }
 
+/// What a [`HookedLog`] is told to do.
+#[derive(Default)]
+pub struct Hooks {
+    /// The next append panics: a bug that no guard of a command can see.
+    pub append_panics: AtomicBool,
+    /// Locked by a test, it holds up whoever writes a snapshot.
+    pub snapshot_gate: Mutex<()>,
+    /// A snapshot is being written.
+    pub writing_snapshot: AtomicBool,
+}
+
+/// A log in memory with hooks that a store does not have.
+pub struct HookedLog {
+    pub inner: MemoryLog,
+    pub hooks: Arc<Hooks>,
+}
+
+impl Log for HookedLog {
+    fn head(&mut self) -> Result<Position, LogError> {
+        self.inner.head()
+    }
+
+    fn begin(&mut self, after: Position) -> Result<Begun, BeginError> {
+        self.inner.begin(after)
+    }
+
+    fn append(&mut self, row: &Row) -> Result<(), AppendError> {
+        assert!(!self.hooks.append_panics.swap(false, Ordering::SeqCst), "a planted bug");
+        self.inner.append(row)
+    }
+
+    fn recover(&mut self) -> Result<Position, LogError> {
+        self.inner.recover()
+    }
+
+    fn between_turns(&mut self) -> Result<(), LogError> {
+        self.inner.between_turns()
+    }
+
+    fn opener(&self) -> Arc<dyn LogOpener> {
+        Arc::new(HookedOpener { inner: self.inner.opener(), hooks: Arc::clone(&self.hooks) })
+    }
+}
+
+struct HookedOpener {
+    inner: Arc<dyn LogOpener>,
+    hooks: Arc<Hooks>,
+}
+
+impl LogOpener for HookedOpener {
+    fn reader(&self) -> Result<Box<dyn LogReader>, LogError> {
+        self.inner.reader()
+    }
+
+    fn snapshots(&self) -> Arc<dyn Snapshots> {
+        let inner = self.inner.snapshots();
+        Arc::new(HookedSnapshots { inner, hooks: Arc::clone(&self.hooks) })
+    }
+}
+
+struct HookedSnapshots {
+    inner: Arc<dyn Snapshots>,
+    hooks: Arc<Hooks>,
+}
+
+impl Snapshots for HookedSnapshots {
+    fn list(&self) -> Result<Vec<SnapshotMeta>, LogError> {
+        self.inner.list()
+    }
+
+    fn open(&self, meta: &SnapshotMeta) -> Result<Box<dyn Read + Send>, LogError> {
+        self.inner.open(meta)
+    }
+
+    fn write(
+        &self,
+        meta: &SnapshotMeta,
+        fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), LogError> {
+        self.hooks.writing_snapshot.store(true, Ordering::SeqCst);
+        let _gate = self.hooks.snapshot_gate.lock().expect("no panic behind the gate");
+        self.inner.write(meta, fill)
+    }
+
+    fn prune(&self, keep: usize) -> Result<(), LogError> {
+        self.inner.prune(keep)
+    }
+}
+
 /// Waits for a condition; a bound only for when the test fails.
 pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     for _ in 0..20_000 {
@@ -304,7 +394,8 @@ pub fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
     panic!("it never happened: {what}");
 }
 
-/// Stops the sequencer's thread until it is released, so that what is called meanwhile waits together.
+/// Stops the sequencer's thread until it is released, so that what is called meanwhile waits
+/// together.
 pub struct Paused {
     release: std::sync::mpsc::Sender<()>,
     query: thread::JoinHandle<()>,

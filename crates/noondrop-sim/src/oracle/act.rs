@@ -2,8 +2,8 @@
 
 use noondrop_core::{
     Actor, CancelTo, Command, Fence, HoldCancel, HoldConfirm, HoldCreate, HoldExtend, HoldNo,
-    HoldRelease, HoldState, HoldView, ItemIx, Line, LinePart, LineRefusal, Outcome, Refusal,
-    Role, SaleIx, SaleState, StockCode, Timestamp, limits,
+    HoldRelease, HoldState, HoldView, ItemIx, Line, LinePart, LineRefusal, Outcome, Refusal, Role,
+    SaleIx, SaleState, StockCode, Timestamp, limits,
 };
 
 use super::{Hold, Judged, Oracle, at_no, invalid};
@@ -44,7 +44,7 @@ impl Oracle {
                 end = end.min(chain_end.max(replaced.expires_at));
             }
             replaced.superseded_by = Some(new);
-            replaced.touched_at = at;
+            replaced.settled_at = at;
             replaced.give_back_all();
         }
         let fence = self.next_fence(at);
@@ -71,7 +71,8 @@ impl Oracle {
             superseded_by: None,
             chain_from,
             payment: None,
-            touched_at: at,
+            settled_at: at,
+            live: self.shops[self.sales[sale.0 as usize].shop.0 as usize].live,
         };
         if let Some(payment) = &create.confirm {
             hold.sell(payment.digest);
@@ -191,10 +192,8 @@ impl Oracle {
                 hold.sale == sale && hold.buyer == create.buyer.digest && Some(*no) != old
             })
         };
-        let live: Vec<HoldNo> = mine()
-            .filter(|(_, hold)| hold.state == HoldState::Active)
-            .map(|(no, _)| no)
-            .collect();
+        let live: Vec<HoldNo> =
+            mine().filter(|(_, hold)| hold.state == HoldState::Active).map(|(no, _)| no).collect();
         if terms.live_holds_per_buyer.is_some_and(|most| live.len() >= most as usize) {
             return Err(Refusal::BuyerHasHold { hold: live.last().map(|no| self.id(*no)) });
         }
@@ -305,7 +304,7 @@ impl Oracle {
         self.check_active(no)?;
         let hold = &mut self.holds[at_no(no)];
         hold.sell(confirm.payment_ref.digest);
-        hold.touched_at = at;
+        hold.settled_at = at;
         Ok(Outcome::Hold(self.view(no)))
     }
 
@@ -336,7 +335,6 @@ impl Oracle {
             hold.extensions_used += 1;
         }
         hold.expires_at = end;
-        hold.touched_at = at;
         Ok(Outcome::Hold(self.view(no)))
     }
 
@@ -356,8 +354,8 @@ impl Oracle {
         }
         if hold.lines.iter().all(|line| line.held == 0) {
             hold.state = HoldState::Released;
+            hold.settled_at = at;
         }
-        hold.touched_at = at;
         Ok(Outcome::Hold(self.view(no)))
     }
 
@@ -387,7 +385,6 @@ impl Oracle {
         if hold.lines.iter().all(|line| line.sold == 0) {
             hold.state = HoldState::Cancelled;
         }
-        hold.touched_at = at;
         Ok(Outcome::Hold(self.view(no)))
     }
 

@@ -96,9 +96,10 @@ impl Oracle {
     pub(super) fn judge_move(&mut self, command: &Command, step: &SaleMove, at: u64) -> Judged {
         use SaleState::{Archived, Closed, Draft, Open, Paused, Scheduled};
         let sale = self.sale_of(command, step.sale.as_str())?;
-        let live = self.holds.iter().filter(|hold| {
-            hold.sale == sale && hold.state == noondrop_core::HoldState::Active
-        });
+        let live = self
+            .holds
+            .iter()
+            .filter(|hold| hold.sale == sale && hold.state == noondrop_core::HoldState::Active);
         let live = live.count();
         let entry = &self.sales[sale.0 as usize];
         let opens_later = entry.terms.opens_at.is_some_and(|opens_at| opens_at.0 > at);

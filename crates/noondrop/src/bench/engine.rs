@@ -68,7 +68,7 @@ pub fn run(store: &Path, plan: Plan, progress: &mut dyn FnMut(u64)) -> Result<Re
     measured.turn(&mut engine, &mut opening);
     measured = Measured::default();
     let digester =
-        engine.state().and_then(|state| state.digester()).ok_or("the log has no start")?;
+        engine.state().and_then(noondrop_core::State::digester).ok_or("the log has no start")?;
     let bytes_before = engine.tally().row_bytes;
     let mut made = 0;
     while made < plan.holds {

@@ -118,6 +118,8 @@ fn serve_prepares_an_admin_on_loopback() {
         data: Some(home.path().join("data")),
         listen: Some("127.0.0.1:0".to_owned()),
         dev: false,
+        accept_loss: false,
+        bench_routes: false,
     };
     let prepared = serve::prepare(&options).unwrap();
     assert!(prepared.admin.unwrap().path().starts_with(home.path().join("data")));

@@ -191,22 +191,30 @@ impl App {
             (buyer, limits.refusals_per_minute_per_buyer),
             (principal, limits.refusals_per_minute_per_principal),
         ];
-        for (who, most) in counts {
-            let seen = self.refusals.get(&who).map_or(0, |count| count.load(Ordering::Relaxed));
-            if most > 0 && seen >= most {
-                let detail = format!("More than {most} refused attempts in a minute.");
-                return Err(Problem::new("rate_limited", detail).after(30));
-            }
-        }
-        if caller.role() == Role::Buyer && limits.live_holds_per_buyer > 0 {
+        let over = counts.into_iter().find(|(who, most)| {
+            let seen = self.refusals.get(who).map_or(0, |count| count.load(Ordering::Relaxed));
+            *most > 0 && seen >= *most
+        });
+        let mut detail =
+            over.map(|(_, most)| format!("More than {most} refused attempts in a minute."));
+        if detail.is_none() && caller.role() == Role::Buyer && limits.live_holds_per_buyer > 0 {
             let most = limits.live_holds_per_buyer;
             let live = self.ask(move |state, _| live_holds(state, buyer, most)).await?.value;
-            if live >= most {
-                let detail = format!("At most {most} live holds at once.");
-                return Err(Problem::new("rate_limited", detail).after(30));
-            }
+            detail = (live >= most).then(|| format!("At most {most} live holds at once."));
         }
-        Ok(Some(Quota { buyer, principal }))
+        // A quota bounds new attempts; who only asks again for an answer that he missed must get it.
+        match detail {
+            Some(detail) if !self.is_answered(command).await? => {
+                Err(Problem::new("rate_limited", detail).after(30))
+            }
+            Some(_) => Ok(None),
+            None => Ok(Some(Quota { buyer, principal })),
+        }
+    }
+
+    async fn is_answered(&self, command: &Command) -> Result<bool, Problem> {
+        let Some(key) = command.key else { return Ok(false) };
+        Ok(self.ask(move |state, _| state.has_key(&key.hash)).await?.value)
     }
 
     fn note_refusal(&self, refusal: &Refusal, quota: Quota) {

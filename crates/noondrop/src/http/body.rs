@@ -1,8 +1,10 @@
 //! From bytes to a wire type, with an error that names the field.
 
+use axum::extract::FromRequestParts;
 use axum::extract::rejection::BytesRejection;
 use axum::response::IntoResponse;
 use bytes::Bytes;
+use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
 use noondrop_core::limits::TEXT_BYTES_MAX;
 use noondrop_core::{HoldId, Name};
@@ -12,6 +14,48 @@ use super::problem::Problem;
 
 /// A body as axum hands it over.
 pub type Raw = Result<Bytes, BytesRejection>;
+
+/// A query, whose errors are problems that name the parameter.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Query<T>(pub T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let read = axum::extract::Query::<T>::try_from_uri(&parts.uri);
+        read.map(|query| Self(query.0)).map_err(|rejection| {
+            let source = std::error::Error::source(&rejection).map(ToString::to_string);
+            query_problem(&source.unwrap_or_else(|| rejection.body_text()))
+        })
+    }
+}
+
+/// From `name: what is wrong with it`.
+fn query_problem(text: &str) -> Problem {
+    let (field, why) = text.split_once(": ").unwrap_or(("query", text));
+    if why.starts_with("unknown field") {
+        return Problem::new("unknown_field", format!("{field} is not known here."))
+            .with("field", field);
+    }
+    Problem::new("invalid_field", format!("{field}: {why}."))
+        .with("field", field)
+        .with("bound", why)
+}
+
+/// The named parts of a path. One that is no text names nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Path<T>(pub T);
+
+impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let read = axum::extract::Path::<T>::from_request_parts(parts, state).await;
+        read.map(|path| Self(path.0))
+            .map_err(|_| Problem::new("not_found", "The path is not UTF-8."))
+    }
+}
 
 /// Reads a JSON body.
 pub fn read<T: DeserializeOwned>(headers: &HeaderMap, raw: Raw) -> Result<T, Problem> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode, header};
 use noondrop_core::{
@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::{App, Caller, position_header, value_response, with_etag};
-use super::body::{self, Raw};
+use super::body::{self, Path, Query, Raw};
 use super::holds::AtLeast;
 use super::problem::Problem;
 use super::render::{item_value, sale_value, shop_value};

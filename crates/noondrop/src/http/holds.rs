@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use noondrop_core::limits::METADATA_BYTES_MAX;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::{App, Caller, hold_headers, json_response, position_header, value_response};
-use super::body::{self, Raw};
+use super::body::{self, Path, Query, Raw};
 use super::problem::Problem;
 use super::render::{Texts, hold_body};
 use crate::auth::Role;

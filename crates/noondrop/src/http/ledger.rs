@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use noondrop_core::codec::decode_row;
@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::{App, Caller, position_header, value_response};
+use super::body::Query;
 use super::problem::Problem;
 use super::render::time_text;
 use crate::auth::Role;
@@ -129,7 +130,7 @@ fn row_value(
 pub async fn head(State(app): State<Arc<App>>, caller: Caller) -> Result<Response, Problem> {
     caller.needs(READERS)?;
     let position = app.handle.position();
-    let digest: String = position.digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = data_encoding::HEXLOWER.encode(&position.digest);
     let value = json!({"position": position.to_string(), "seq": position.seq, "digest": digest});
     let mut response = value_response(StatusCode::OK, &value);
     position_header(response.headers_mut(), position);

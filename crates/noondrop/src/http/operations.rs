@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::{Html, IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use noondrop_core::ItemView;
@@ -12,6 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use super::app::{App, Caller, json_response, value_response};
+use super::body::Query;
 use super::problem::Problem;
 use super::render::time_text;
 use crate::auth::Role;

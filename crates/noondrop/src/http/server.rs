@@ -125,7 +125,7 @@ impl Core {
         let local = tokio::task::LocalSet::new();
         local.block_on(&runtime, async move {
             let task = self.handle.runtime_task();
-            tokio::task::spawn_local(task);
+            crate::tasks::spawn_here(task);
             if let Err(error) = self.serve(listener).await {
                 tracing::error!(%error, "a listener failed");
             }
@@ -177,7 +177,7 @@ impl Core {
         let service = TowerToHyperService::new(self.router.clone());
         let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
         let watched = graceful.watch(connection);
-        tokio::task::spawn_local(async move {
+        crate::tasks::spawn_here(async move {
             let _counted = counted;
             if let Err(error) = watched.await {
                 tracing::debug!(error, "a connection ended early");

@@ -1,0 +1,566 @@
+//! A world: hosts, a disk, callers and their luck, all from one seed; step by step, each step checked.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use noondrop_core::{Digester, LossAccepted, Settings};
+use noondrop_engine::{Answered, Reply};
+use noondrop_log::{Log, LogReader, Position, Row};
+
+use crate::callers::{Callers, Manners};
+use crate::checker::{Checker, Finding};
+use crate::clock::{HostClock, VirtualTime};
+use crate::dice::Dice;
+use crate::disk::Disk;
+use crate::faults::{Fault, Profile};
+use crate::plant::Plant;
+use crate::process::{Process, Setup, Started, locked};
+use crate::trace::Trace;
+use crate::workload::Workload;
+
+/// What to run.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOptions {
+    /// Everything follows from it.
+    pub seed: u64,
+    /// Steps before the faults stop.
+    pub steps: u64,
+    /// A bug to run with.
+    pub plant: Option<Plant>,
+    /// Print each event.
+    pub aloud: bool,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Report {
+    /// Hash of all that happened: the same for the same options.
+    pub trace: [u8; 32],
+    /// Steps, those after the faults stopped included.
+    pub steps: u64,
+    /// Rows in the log at the end.
+    pub rows: u64,
+    /// Answers that were judged.
+    pub judged: u64,
+    /// Which faults came how often.
+    pub faults: BTreeMap<Fault, u64>,
+    /// What was wrong.
+    pub failure: Option<Failure>,
+}
+
+/// Something that must not be.
+#[derive(Debug)]
+pub struct Failure {
+    /// The run.
+    pub options: RunOptions,
+    /// When.
+    pub step: u64,
+    /// What.
+    pub finding: Finding,
+    /// What was done to the world.
+    pub faults: BTreeMap<Fault, u64>,
+    /// What happened last.
+    pub events: Vec<String>,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let RunOptions { seed, steps, plant, .. } = self.options;
+        writeln!(f, "seed {seed}, step {}: {}", self.step, self.finding)?;
+        let faults: Vec<String> =
+            self.faults.iter().map(|(fault, times)| format!("{fault} {times}")).collect();
+        writeln!(f, "  faults: {}", faults.join(", "))?;
+        for event in &self.events {
+            writeln!(f, "  {event}")?;
+        }
+        write!(f, "  again: noondrop-sim --seed {seed} --steps {steps} --verbose")?;
+        match plant {
+            Some(plant) => write!(f, " --plant {}", plant.name()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Everything there is.
+pub struct World {
+    pub(crate) options: RunOptions,
+    pub(crate) profile: Profile,
+    pub(crate) dice: Dice,
+    pub(crate) time: VirtualTime,
+    pub(crate) disk: Disk,
+    /// The checker's own, undisturbed way to the log.
+    pub(crate) reader: Box<dyn LogReader>,
+    pub(crate) processes: Vec<Process>,
+    pub(crate) callers: Callers,
+    pub(crate) workload: Workload,
+    pub(crate) checker: Checker,
+    pub(crate) digester: Option<Digester>,
+    pub(crate) settings: Settings,
+    pub(crate) trace: Trace,
+    pub(crate) step: u64,
+    pub(crate) faults: BTreeMap<Fault, u64>,
+    /// Rows that the log lost and nobody noticed yet: the next start has to.
+    pub(crate) must_refuse: bool,
+    pub(crate) lost: Vec<Position>,
+    pub(crate) losses_accepted: u64,
+    pub(crate) evidence: Option<tempfile::TempDir>,
+    /// Faults are over.
+    pub(crate) healed: bool,
+}
+
+/// One line of the trace.
+macro_rules! event {
+    ($world:expr, $($what:tt)*) => {{
+        let (step, elapsed) = ($world.step, $world.time.elapsed_ms());
+        $world.trace.event(step, elapsed, format_args!($($what)*));
+    }};
+}
+pub(crate) use event;
+
+impl World {
+    /// The world of a seed, before anything happens.
+    pub fn new(options: RunOptions) -> Self {
+        let mut dice = Dice::new(options.seed);
+        let profile = Profile::of(&mut dice);
+        let time = VirtualTime::default();
+        let disk = Disk::new(profile.processes == 1, options.plant);
+        let reader = disk.memory.log().opener().reader().expect("an empty disk can be read");
+        let host = |_| Process::new(HostClock::new(time.clone()));
+        let processes = (0..profile.processes).map(host).collect();
+        let manners = Manners {
+            lost: profile.lost_answers,
+            doubled: 60,
+            hurried: 250,
+            gives_up_when_full: false,
+        };
+        let mut checker = Checker::default();
+        checker.keys_scarce = profile.keys_max.is_some();
+        let evidence = profile.goes_back.then(|| {
+            tempfile::tempdir().expect("a simulation may write into the temporary directory")
+        });
+        Self {
+            options,
+            time,
+            disk,
+            reader,
+            processes,
+            callers: Callers::new(dice.fork(), manners),
+            workload: Workload::new(dice.fork()),
+            checker,
+            digester: None,
+            settings: profile.settings(&mut dice),
+            trace: Trace::new(options.aloud),
+            step: 0,
+            faults: BTreeMap::new(),
+            must_refuse: false,
+            lost: Vec::new(),
+            losses_accepted: 0,
+            evidence,
+            healed: false,
+            profile,
+            dice,
+        }
+    }
+
+    /// Runs a world to its end.
+    #[must_use]
+    pub fn run(options: RunOptions) -> Report {
+        Plant::switch(options.plant);
+        let mut world = Self::new(options);
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| world.live()));
+        let finding = match ended {
+            Ok(Ok(())) => None,
+            Ok(Err(finding)) => Some(finding),
+            Err(panic) => Some(format!("a panic: {}", panic_text(&*panic))),
+        };
+        let failure = finding.map(|finding| Failure {
+            options,
+            step: world.step,
+            finding,
+            faults: world.faults.clone(),
+            events: world.trace.newest().map(str::to_owned).collect(),
+        });
+        Report {
+            trace: world.trace.hash(),
+            steps: world.step,
+            rows: world.checker.position().seq,
+            judged: world.checker.judged,
+            faults: world.faults,
+            failure,
+        }
+    }
+
+    fn live(&mut self) -> Result<(), Finding> {
+        event!(self, "{:?}", self.profile);
+        self.start_all()?;
+        for _ in 0..self.options.steps {
+            self.step += 1;
+            self.pass_time();
+            self.make_mischief()?;
+            self.start_some()?;
+            self.want_things();
+            self.send_calls();
+            self.take_turns()?;
+        }
+        self.finish()
+    }
+
+    /// Counts a fault that came.
+    pub(crate) fn happened(&mut self, fault: Fault) {
+        *self.faults.entry(fault).or_default() += 1;
+    }
+
+    pub(crate) fn pass(&mut self, ms: u64) {
+        self.time.pass(ms);
+        if self.processes.len() > 1 {
+            self.disk.memory.set_clock(Some(self.time.wall_ms()));
+        }
+    }
+
+    fn pass_time(&mut self) {
+        let ms = match self.dice.below(1_000) {
+            0..500 => self.dice.below(50),
+            500..900 => self.dice.below(2_000),
+            900..980 => self.dice.below(30_000),
+            _ if self.profile.horizon_of_days => self.dice.below(40 * 3_600_000),
+            _ => self.dice.below(180_000),
+        };
+        if ms > 12 * 3_600_000 {
+            self.happened(Fault::DaysPass);
+        }
+        self.pass(ms);
+        if self.profile.slow_clock && ms > 1_000 {
+            let late = i64::try_from(ms / 1_500).expect("days are few");
+            self.processes[0].clock.step(-late);
+            self.happened(Fault::SlowClock);
+        }
+    }
+
+    fn start_all(&mut self) -> Result<(), Finding> {
+        self.pass(1);
+        for process in 0..self.processes.len() {
+            while self.processes[process].running.is_none() {
+                self.start(process, None)?;
+            }
+        }
+        let digester = self.checker.state().digester().expect("the first row is written");
+        let opening = self.workload.opening(&digester, self.time.wall_ms());
+        self.digester = Some(digester);
+        for command in opening {
+            self.want(command);
+        }
+        Ok(())
+    }
+
+    fn start_some(&mut self) -> Result<(), Finding> {
+        for process in 0..self.processes.len() {
+            if self.processes[process].running.is_none() && self.dice.chance(400) {
+                let fails_at = self.start_fault();
+                self.start(process, fails_at)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts a process, or tries to.
+    pub(crate) fn start(
+        &mut self,
+        process: usize,
+        fails_at: Option<crate::process::FailsAt>,
+    ) -> Result<(), Finding> {
+        let drops = self.options.plant == Some(Plant::EvidenceDropped);
+        let evidence = self.evidence.as_ref().filter(|_| !drops);
+        let setup = Setup {
+            disk: &self.disk,
+            settings: self.settings,
+            evidence_dir: evidence.map(|dir| dir.path().to_owned()),
+            plant: self.options.plant,
+            fails_at,
+            store_clock: (self.processes.len() > 1).then(|| self.time.wall_ms()),
+        };
+        match self.processes[process].start(setup, &mut self.dice) {
+            Started::Refused(refused) => {
+                event!(self, "host {process}: start refused, {:?}", refused);
+                if !self.lost.contains(&refused.acknowledged) {
+                    return Err(format!("a start was refused, and nothing was lost: {refused:?}"));
+                }
+                self.happened(Fault::StartRefused);
+                self.must_refuse = false;
+                self.disk.accept_loss();
+                self.processes[process].accepted_loss = Some(LossAccepted {
+                    acknowledged: noondrop_core::Seq(refused.acknowledged.seq),
+                    found: noondrop_core::Seq(refused.found.seq),
+                });
+                self.losses_accepted += 1;
+                Ok(())
+            }
+            Started::Failed(why) => {
+                event!(self, "host {process}: start failed, {why}");
+                if self.healed { Err(format!("a start failed: {why}")) } else { Ok(()) }
+            }
+            Started::Alive if self.must_refuse => {
+                Err("a start did not notice that answered rows are gone".into())
+            }
+            Started::Alive => {
+                let at = self.processes[process].position().expect("it is alive");
+                event!(self, "host {process}: started at {at}");
+                self.follow(process, &[])
+            }
+        }
+    }
+
+    fn want_things(&mut self) {
+        let Some(digester) = self.digester.clone() else { return };
+        for _ in 0..self.dice.below(4) {
+            let now = self.time.wall_ms();
+            let command = self.workload.next(&digester, now);
+            let thief = self.dice.chance(20).then(|| self.workload.with_other_body(&command));
+            self.want(command);
+            if let Some(thief) = thief.flatten() {
+                self.want(thief);
+            }
+        }
+        if self.dice.chance(150) {
+            self.callers.ask_again(self.time.elapsed_ms());
+        }
+    }
+
+    pub(crate) fn want(&mut self, command: noondrop_core::Command) -> usize {
+        let now = self.time.elapsed_ms();
+        let intent = self.callers.want(command, now);
+        self.checker.register(self.callers.command(intent), intent);
+        intent
+    }
+
+    pub(crate) fn send_calls(&mut self) {
+        let now = self.time.elapsed_ms();
+        for intent in self.callers.due(now) {
+            let process = self.dice.index(self.processes.len());
+            if self.processes[process].running.is_none() {
+                continue;
+            }
+            if self.options.plant == Some(Plant::RetryWithoutKey) && self.callers.is_retry(intent) {
+                let digester = self.digester.as_ref().expect("somebody wants something");
+                let old = self.callers.command(intent).clone();
+                let new = self.workload.with_new_key(digester, &old);
+                self.checker.register(&new, intent);
+                self.callers.change_command(intent, new);
+            }
+            let calls = self.callers.send(intent, process, now);
+            self.processes[process].calls.extend(calls);
+        }
+    }
+
+    pub(crate) fn take_turns(&mut self) -> Result<(), Finding> {
+        let idle_turns = self.options.plant != Some(Plant::NoIdleTurn);
+        for process in 0..self.processes.len() {
+            let now = self.time.elapsed_ms();
+            if self.processes[process].is_due(now, idle_turns) {
+                self.turn(process)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// One turn of a process, and everything that follows from it.
+    pub(crate) fn turn(&mut self, process: usize) -> Result<(), Finding> {
+        let host = &mut self.processes[process];
+        let Some(running) = &mut host.running else { return Ok(()) };
+        let mut answers = Vec::new();
+        let end = running.sequencer.turn(&mut host.calls, &mut answers);
+        running.sequencer.between_turns();
+        let (notes, crashed) = {
+            let mut wires = locked(&running.wires);
+            (std::mem::take(&mut wires.notes), wires.crashed)
+        };
+        if !notes.is_empty() {
+            event!(self, "host {process}: {}", notes.join(", "));
+        }
+        if crashed {
+            event!(self, "host {process}: died");
+            self.happened(Fault::Crash);
+            self.die(process);
+            return Ok(());
+        }
+        if end.moved || !answers.is_empty() {
+            event!(self, "host {process}: at {}, {} answers", end.position, answers.len());
+        }
+        self.check_notice(process)?;
+        self.hear_all(process, answers)
+    }
+
+    fn hear_all(&mut self, process: usize, mut answers: Vec<Answered>) -> Result<(), Finding> {
+        if self.options.plant == Some(Plant::AnswersSwapped) && answers.len() > 2 {
+            let (first, second) = (answers[0].ticket, answers[1].ticket);
+            answers[0].ticket = second;
+            answers[1].ticket = first;
+        }
+        self.hear(process, answers)?;
+        if let Some(running) = &mut self.processes[process].running {
+            running.was_in_trouble = running.sequencer.trouble().is_some();
+        }
+        Ok(())
+    }
+
+    /// A process is no more; what it answered in its last turn was not heard.
+    pub(crate) fn die(&mut self, process: usize) {
+        let alone = self.processes.len() == 1;
+        let host = &mut self.processes[process];
+        let running = host.running.take();
+        host.calls.clear();
+        // What it would have noticed, the next start has to.
+        self.must_refuse |= alone && running.is_some_and(|running| !running.unnoticed.is_empty());
+        self.callers.hung_up(process, self.time.elapsed_ms());
+    }
+
+    fn hear(&mut self, process: usize, answers: Vec<Answered>) -> Result<(), Finding> {
+        let replies: Vec<Reply> =
+            answers.iter().filter_map(|answered| answered.answer.as_ref().ok().cloned()).collect();
+        for answered in &answers {
+            let what = match &answered.answer {
+                Ok(reply) => format!(
+                    "{} {}{}",
+                    reply.command.act.operation(),
+                    outcome_text(&reply.outcome),
+                    if reply.replayed { " (replay)" } else { "" }
+                ),
+                Err(fault) => format!("fault: {}", fault.code()),
+            };
+            let intent = self.callers.intent(answered.ticket).unwrap_or(usize::MAX);
+            event!(self, "  call {} of intention {intent}: {what}", answered.ticket.0);
+            if let Ok(reply) = &answered.answer {
+                self.trace.bytes(&crate::oracle::canonical(&reply.outcome));
+            }
+        }
+        self.follow(process, &replies.iter().collect::<Vec<_>>())?;
+        for answered in answers {
+            let heard = self.callers.hear(answered, self.time.elapsed_ms())?;
+            if let Some((command, outcome)) = heard.news {
+                self.workload.heard(&command, &outcome);
+            }
+        }
+        self.callers.check_not_done(&self.checker)
+    }
+
+    /// The checker reads on to where a process stands.
+    fn follow(&mut self, process: usize, replies: &[&Reply]) -> Result<(), Finding> {
+        let Some(position) = self.processes[process].position() else { return Ok(()) };
+        if !self.checker.stands(&mut *self.reader) {
+            return Err(format!(
+                "{} and what came before it were answered for, and vanished from the log",
+                self.checker.position()
+            ));
+        }
+        let before = self.checker.position().seq;
+        self.checker.follow(&mut *self.reader, position.seq, replies)?;
+        let rows = self.reader.page(before, 1_000, 1 << 24).map_err(|error| error.to_string())?;
+        for row in rows.iter().filter(|row| row.seq <= position.seq) {
+            self.trace.bytes(&row.digest);
+            self.check_time(process, row)?;
+        }
+        let found = self.reader.row(position.seq).map_err(|error| error.to_string())?;
+        if found.is_none_or(|row| row.position() != position) {
+            return Err(format!("host {process} stands at {position}; the log has another row"));
+        }
+        self.check_live_state(process)
+    }
+
+    /// What a query would see must be what the log says.
+    fn check_live_state(&self, process: usize) -> Result<(), Finding> {
+        let running = self.processes[process].running.as_ref().expect("it just took a turn");
+        let at_head = running.sequencer.position() == self.checker.position();
+        let Some(state) = running.sequencer.state().filter(|_| at_head) else { return Ok(()) };
+        if !state.all_items().eq(self.checker.state().all_items()) {
+            return Err(format!("host {process} shows other counts than the log says"));
+        }
+        if self.step.is_multiple_of(16) {
+            state.recount().map_err(|found| format!("host {process}, recount: {found:?}"))?;
+        }
+        Ok(())
+    }
+
+    /// A row's time is that of its writer's clock at his start, and what passed since: no step of the clock moves it,
+    /// and nothing stops it.
+    fn check_time(&mut self, process: usize, row: &Row) -> Result<(), Finding> {
+        let elapsed = self.time.elapsed_ms();
+        let alone = self.processes.len() == 1;
+        let running = self.processes[process].running.as_mut().expect("it just took a turn");
+        if !alone || row.seq <= running.knows_after || running.was_in_trouble {
+            return Ok(());
+        }
+        let anchor = &mut running.anchor;
+        let since = elapsed - anchor.elapsed_ms;
+        let before = self.reader.row(row.seq - 1).ok().flatten().map_or(0, |row| row.at);
+        let latest = (anchor.source_ms + since + since / 900 + 2).max(before + since + 2);
+        if row.at > latest {
+            return Err(format!("row {} is at {}, ahead of time ({latest})", row.seq, row.at));
+        }
+        let (first_elapsed, first_at) = *anchor.first_row.get_or_insert((elapsed, row.at));
+        let earliest = first_at + (elapsed - first_elapsed) / 2;
+        if row.at + 2 < earliest {
+            return Err(format!("row {} is at {}, behind time ({earliest})", row.seq, row.at));
+        }
+        Ok(())
+    }
+
+    /// The log lost rows under a process: it must notice before it does anything else.
+    fn check_notice(&mut self, process: usize) -> Result<(), Finding> {
+        let evidence = self.evidence.as_ref().map(|dir| dir.path().to_owned());
+        let running = self.processes[process].running.as_mut().expect("it just took a turn");
+        let changes = running.sequencer.tally().history_changes;
+        let noticed = changes > running.history_changes;
+        running.history_changes = changes;
+        let unnoticed = std::mem::take(&mut running.unnoticed);
+        if noticed {
+            if unnoticed.is_empty() {
+                return Err(format!("host {process}: the history changed, and nothing was lost"));
+            }
+            let known = unnoticed.iter().filter(|row| row.seq > running.knows_after);
+            let known: Vec<Position> = known.map(Row::position).collect();
+            running.knows_after = running.sequencer.position().seq;
+            running.anchor.first_row = None;
+            self.must_refuse = false;
+            event!(self, "host {process}: noticed that the history changed");
+            return evidence.map_or(Ok(()), |dir| check_evidence(&dir, &known));
+        }
+        if unnoticed.is_empty() {
+            return Ok(());
+        }
+        if running.sequencer.trouble().is_none() {
+            return Err(format!("host {process}: answered rows are gone, and it went on"));
+        }
+        running.unnoticed = unnoticed;
+        Ok(())
+    }
+}
+
+/// Every lost row that the process knew is in an evidence file.
+fn check_evidence(dir: &PathBuf, lost: &[Position]) -> Result<(), Finding> {
+    let mut all = String::new();
+    if let Ok(files) = std::fs::read_dir(dir) {
+        for file in files.flatten() {
+            all += &std::fs::read_to_string(file.path()).unwrap_or_default();
+        }
+    }
+    match lost.iter().find(|row| !all.contains(&format!("\"position\":\"{row}\""))) {
+        None => Ok(()),
+        Some(row) => Err(format!("no evidence was kept of {row}, which the log lost")),
+    }
+}
+
+fn outcome_text(outcome: &noondrop_core::Outcome) -> String {
+    use noondrop_core::Outcome;
+    match outcome {
+        Outcome::Hold(view) => format!("hold #{} {}", view.no, view.state.as_str()),
+        Outcome::Item(view) => format!("item #{}", view.item),
+        Outcome::Sale(view) => format!("sale {} {}", view.name, view.state.as_str()),
+        Outcome::Shop(view) => format!("shop {}", view.name),
+        Outcome::Refused(refusal) => refusal.code().into(),
+    }
+}
+
+fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().map(str::to_owned);
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "?".into())
+}

@@ -1,0 +1,143 @@
+//! The log, page by page: each row chained to the one before and decoded strictly, up to where the log ended at first look.
+//!
+//! Reads are short, so that a server beside it is not held up.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::fmt;
+
+use noondrop_core::Entry;
+use noondrop_core::codec::{CodecError, decode_row};
+use noondrop_log::{ChainError, GENESIS, LogError, LogReader, Position, Row, verify_chain};
+
+const PAGE_ROWS: usize = 2_048;
+const PAGE_BYTES: usize = 4 << 20;
+
+/// One row, and what it says.
+#[derive(Clone, Debug)]
+pub struct Scanned {
+    /// As it was stored.
+    pub row: Row,
+    /// Its facts with their private texts.
+    pub entries: Vec<Entry>,
+}
+
+/// Why a scan could not go on.
+#[derive(Debug)]
+pub enum ScanError {
+    /// The store could not be read.
+    Log(LogError),
+    /// The rows are not one chain.
+    Chain(ChainError),
+    /// A row says something that this program does not know.
+    Unreadable {
+        /// Which row.
+        row: Position,
+        /// Why.
+        cause: CodecError,
+    },
+}
+
+impl ScanError {
+    /// The row at fault, where it is known.
+    #[must_use]
+    pub fn seq(&self) -> Option<u64> {
+        match self {
+            Self::Log(_) => None,
+            Self::Chain(ChainError::Gap { after, .. } | ChainError::Unchained { after }) => {
+                Some(after.seq + 1)
+            }
+            Self::Unreadable { row, .. } => Some(row.seq),
+        }
+    }
+}
+
+impl fmt::Display for ScanError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Log(_) => f.write_str("the log could not be read"),
+            Self::Chain(_) => f.write_str("the rows are not one chain"),
+            Self::Unreadable { row, .. } => write!(f, "row {row} cannot be understood"),
+        }
+    }
+}
+
+impl Error for ScanError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            Self::Log(cause) => Some(cause),
+            Self::Chain(cause) => Some(cause),
+            Self::Unreadable { cause, .. } => Some(cause),
+        }
+    }
+}
+
+/// See the module. An iterator over rows; after an error it ends.
+pub struct Scan<'a> {
+    reader: &'a mut dyn LogReader,
+    ready: VecDeque<Row>,
+    position: Position,
+    head: Position,
+    over: bool,
+}
+
+impl<'a> Scan<'a> {
+    /// From the first row to the newest.
+    pub fn all(reader: &'a mut dyn LogReader) -> Result<Self, ScanError> {
+        Self::after(reader, GENESIS)
+    }
+
+    /// The rows after one that is known.
+    pub fn after(reader: &'a mut dyn LogReader, position: Position) -> Result<Self, ScanError> {
+        let head = reader.head().map_err(ScanError::Log)?;
+        Ok(Self { reader, ready: VecDeque::new(), position, head, over: false })
+    }
+
+    /// Where the scan will end: the newest row when it began.
+    #[must_use]
+    pub fn head(&self) -> Position {
+        self.head
+    }
+
+    /// The last row that was handed out.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.position
+    }
+
+    fn fill(&mut self) -> Result<(), ScanError> {
+        let left = self.head.seq.saturating_sub(self.position.seq);
+        let rows = PAGE_ROWS.min(usize::try_from(left).unwrap_or(PAGE_ROWS));
+        if rows > 0 {
+            let page = self.reader.page(self.position.seq, rows, PAGE_BYTES);
+            self.ready = page.map_err(ScanError::Log)?.into();
+        }
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Option<Scanned>, ScanError> {
+        if self.ready.is_empty() {
+            self.fill()?;
+        }
+        let Some(row) = self.ready.pop_front() else { return Ok(None) };
+        let next = verify_chain(&self.position, std::slice::from_ref(&row));
+        let position = next.map_err(ScanError::Chain)?;
+        let entries = decode_row(row.level, &row.facts, &row.private)
+            .map_err(|cause| ScanError::Unreadable { row: position, cause })?;
+        self.position = position;
+        Ok(Some(Scanned { row, entries }))
+    }
+}
+
+impl Iterator for Scan<'_> {
+    type Item = Result<Scanned, ScanError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.over {
+            return None;
+        }
+        let step = self.step();
+        self.over = !matches!(step, Ok(Some(_)));
+        step.transpose()
+    }
+}

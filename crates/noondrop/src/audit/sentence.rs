@@ -1,0 +1,299 @@
+//! A fact as a sentence that people who answer buyers can read aloud: who, what, and why.
+
+use noondrop_core::{
+    CancelTo, Counts, Digest16, Draw, Entry, Fact, HoldAct, HoldActRefused, HoldCreated, HoldNo,
+    HoldRefused, HoldReleased, HoldTouched, HoldsExpired, ItemIx, KeyUse, LineMoved, LineRefusal,
+    Private, Refusal, StockCode, Timestamp,
+};
+
+use super::replay::Naming;
+use crate::http::render::time_text;
+
+/// Lapsed holds that a sentence names one by one.
+const NAMED_MAX: usize = 3;
+
+/// What a fact says; `naming` stands right before the fact.
+#[must_use]
+pub fn sentence(entry: &Entry, at: Timestamp, naming: Naming<'_>) -> String {
+    let told = Told { naming, at, private: entry.private.as_ref() };
+    told.definition(&entry.fact)
+        .or_else(|| told.attempt(&entry.fact))
+        .unwrap_or_else(|| told.change(&entry.fact))
+}
+
+/// A list with commas.
+fn listed(parts: impl Iterator<Item = String>) -> String {
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+fn named(what: &str, text: Option<&String>, digest: Digest16) -> String {
+    match text {
+        Some(text) if !text.is_empty() => format!("{what} {text}"),
+        _ => format!("{what} (digest {digest})"),
+    }
+}
+
+fn with_key(key: Option<KeyUse>) -> String {
+    key.map(|key| format!(", with key {}", key.hash)).unwrap_or_default()
+}
+
+#[derive(Clone, Copy)]
+struct Told<'a> {
+    naming: Naming<'a>,
+    at: Timestamp,
+    private: Option<&'a Private>,
+}
+
+impl Told<'_> {
+    fn definition(&self, fact: &Fact) -> Option<String> {
+        let by = |actor| self.naming.actor(actor);
+        Some(match fact {
+            Fact::LogStarted(log) => {
+                format!("the log {} began, at format level {}", log.log_id, log.level)
+            }
+            Fact::ShopDefined(shop) => {
+                let live = if shop.live { "sells for real" } else { "is for tests" };
+                format!("{} defined shop {}, which {live}", by(shop.by), shop.name)
+            }
+            Fact::ActorSeen(actor) => {
+                let role = actor.role.as_str();
+                format!("{} ({role}) of shop {} acted for the first time", actor.name, actor.shop)
+            }
+            Fact::SaleDefined(sale) => {
+                format!("{} defined sale {}, version {}", by(sale.by), sale.name, sale.version)
+            }
+            Fact::SaleMoved(moved) => {
+                let sale = self.naming.sale(moved.sale);
+                format!("{} made sale {sale} {}", by(moved.by), moved.state.as_str())
+            }
+            Fact::ItemDefined(item) => format!(
+                "{} defined item {} of sale {} with {} units, {} beyond them may be oversold",
+                by(item.by),
+                item.name,
+                self.naming.sale(item.sale),
+                item.total,
+                item.oversell_limit
+            ),
+            Fact::ItemAdjusted(item) => format!(
+                "{} changed {} by {:+} to {} units{}{}",
+                by(item.by),
+                self.naming.item(item.item),
+                item.by_units,
+                item.total,
+                self.reason(),
+                with_key(item.key)
+            ),
+            Fact::SettingsChanged(settings) => format!(
+                "the settings became: success keys {} h, refusal keys {} s, at most {} keys",
+                settings.success_key_hours, settings.refusal_key_seconds, settings.keys_max
+            ),
+            Fact::LossAccepted(loss) => format!(
+                "an operator went on although row {} was answered and the log ended at {}",
+                loss.acknowledged, loss.found
+            ),
+            _ => return None,
+        })
+    }
+
+    fn attempt(&self, fact: &Fact) -> Option<String> {
+        match fact {
+            Fact::HoldCreated(created) => Some(self.created(created)),
+            Fact::HoldRefused(refused) => Some(self.refused(refused)),
+            Fact::KeyRepeated(repeated) => Some(format!(
+                "the request with key {} came again, {} times by now; each was given the first answer",
+                repeated.key, repeated.count
+            )),
+            _ => None,
+        }
+    }
+
+    fn change(&self, fact: &Fact) -> String {
+        match fact {
+            Fact::HoldConfirmed(confirmed) => format!(
+                "{} confirmed {} with {}: sold",
+                self.naming.actor(confirmed.touched.by),
+                self.hold(confirmed.touched.hold),
+                named(
+                    "payment",
+                    self.private.and_then(|p| p.payment_ref.as_ref()),
+                    confirmed.payment
+                )
+            ),
+            Fact::HoldConfirmedAgain(touched) => {
+                let who = self.naming.actor(touched.by);
+                format!(
+                    "{who} confirmed {} again with the same payment: nothing changed",
+                    self.hold(touched.hold)
+                )
+            }
+            Fact::HoldExtended(extended) => format!(
+                "{} extended {} to {}{}",
+                self.naming.actor(extended.touched.by),
+                self.hold(extended.touched.hold),
+                time_text(extended.expires_at),
+                self.reason()
+            ),
+            Fact::HoldReleased(released) => self.released(released),
+            Fact::HoldsExpired(expired) => self.expired(expired),
+            Fact::HoldCancelled(cancelled) => {
+                let to = match cancelled.to {
+                    CancelTo::Stock => "they are on sale again",
+                    CancelTo::Destroyed => "they are gone for good",
+                };
+                let what = self.parts(&cancelled.touched, &cancelled.lines);
+                format!("{what} cancelled{}; {to}", self.reason())
+            }
+            Fact::HoldActRefused(refused) => self.act_refused(refused),
+            // Told by the two above; a new kind lands here until it has its sentence.
+            other => other.kind().replace(['.', '_'], " "),
+        }
+    }
+
+    fn created(&self, created: &HoldCreated) -> String {
+        let lines = created
+            .lines
+            .iter()
+            .map(|line| format!("{} of {}", line.quantity, self.naming.item(line.item)));
+        let usual = self.at.plus_seconds(u64::from(created.ttl_seconds));
+        let until = time_text(created.expires_at.unwrap_or(usual));
+        let replaces =
+            created.supersedes.map(|old| format!(", in place of {}", self.hold(old.hold)));
+        let retakes =
+            created.retakes.map(|old| format!(", taking the units of {} again", self.hold(old)));
+        format!(
+            "{} asked for {} of sale {} for {}{}{}: granted as hold #{} until {until}{}{}; {}",
+            self.naming.actor(created.by),
+            listed(lines),
+            self.naming.sale(created.sale),
+            self.buyer(created.buyer),
+            self.reference(created.reference),
+            with_key(created.key),
+            created.hold,
+            replaces.unwrap_or_default(),
+            retakes.unwrap_or_default(),
+            self.stock_before(created)
+        )
+    }
+
+    fn stock_before(&self, created: &HoldCreated) -> String {
+        let pools = created.lines.iter().flat_map(|line| line.draws.iter());
+        let stock = pools.filter_map(|draw| self.counts(draw).map(|counts| (draw.pool, counts)));
+        let stock = stock.map(|(pool, counts)| {
+            let item = self.naming.item(pool);
+            format!("{} of {} {item} were free then", counts.free(), counts.total)
+        });
+        listed(stock)
+    }
+
+    fn counts(&self, draw: &Draw) -> Option<Counts> {
+        let pool: ItemIx = draw.pool;
+        self.naming.state.all_items().nth(pool.0 as usize).map(|item| item.counts)
+    }
+
+    fn refused(&self, refused: &HoldRefused) -> String {
+        let lines = refused
+            .lines
+            .iter()
+            .map(|line| format!("{} of {}", line.quantity, self.naming.item(line.item)));
+        format!(
+            "{} asked for {} of sale {} for {}{}{}: refused, {}",
+            self.naming.actor(refused.by),
+            listed(lines),
+            self.naming.sale(refused.sale),
+            self.buyer(refused.buyer),
+            self.reference(refused.reference),
+            with_key(refused.key),
+            self.why(&refused.refusal)
+        )
+    }
+
+    fn why(&self, refusal: &Refusal) -> String {
+        let code = refusal.code();
+        let because = match refusal {
+            Refusal::Stock { lines, .. } => listed(lines.iter().map(|line| self.shortage(line))),
+            Refusal::LimitPerBuyer { limit, limit_max, used } => {
+                format!("{limit} allows {limit_max} per buyer and this one had {used}")
+            }
+            Refusal::BuyerHasHold { hold: Some(hold) } => format!("the buyer had {hold}"),
+            Refusal::ReferenceInUse { hold } => format!("the reference belonged to {hold}"),
+            Refusal::HoldReleased { superseded_by: Some(by) } => format!("{by} had replaced it"),
+            Refusal::ConfirmedWithOtherPayment { .. } => {
+                "another payment had confirmed it: this one is a second charge".into()
+            }
+            Refusal::HoldExpired => "its time had run out".into(),
+            _ => return code.to_owned(),
+        };
+        format!("{code}: {because}")
+    }
+
+    fn shortage(&self, line: &LineRefusal) -> String {
+        let item = self.naming.item(line.limited_by.unwrap_or(line.item));
+        let asked = line.requested;
+        match line.code {
+            StockCode::SoldOut => format!("all of {item} were sold"),
+            StockCode::AllHeld => {
+                format!("no {item} was free, {} were in other baskets", line.held)
+            }
+            StockCode::NotEnoughFree => format!(
+                "{} of {item} were free and {} in other baskets where {asked} were asked for",
+                line.available, line.held
+            ),
+        }
+    }
+
+    fn released(&self, released: &HoldReleased) -> String {
+        let what = self.parts(&released.touched, &released.lines);
+        let by = released.superseded_by.map(|by| format!(", replaced by {}", self.hold(by)));
+        format!("{what} released{}{}", by.unwrap_or_default(), self.reason())
+    }
+
+    fn parts(&self, touched: &HoldTouched, lines: &[LineMoved]) -> String {
+        let parts = lines.iter().map(|part| format!("{} of line {}", part.quantity, part.line));
+        let hold = self.hold(touched.hold);
+        format!("{} gave back {} of {hold}:", self.naming.actor(touched.by), listed(parts))
+    }
+
+    fn expired(&self, expired: &HoldsExpired) -> String {
+        let count = expired.holds().count();
+        let some = expired.holds().take(NAMED_MAX).map(|(no, _)| self.hold(no));
+        let more = count.saturating_sub(NAMED_MAX);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let units = expired
+            .moves
+            .iter()
+            .map(|draw| format!("{} of {}", draw.quantity, self.naming.item(draw.pool)));
+        format!("time ran out for {}{more}: {} came back", listed(some), listed(units))
+    }
+
+    fn act_refused(&self, refused: &HoldActRefused) -> String {
+        let act = match refused.operation {
+            HoldAct::Confirm => "confirm",
+            HoldAct::Extend => "extend",
+            HoldAct::Release => "release",
+            HoldAct::Cancel => "cancel",
+            HoldAct::Supersede => "replace",
+            HoldAct::Retake => "take again the units of",
+        };
+        let who = self.naming.actor(refused.touched.by);
+        let hold = self.hold(refused.touched.hold);
+        format!("{who} wanted to {act} {hold}: refused, {}", self.why(&refused.refusal))
+    }
+
+    fn hold(&self, no: HoldNo) -> String {
+        self.naming.hold(no)
+    }
+
+    fn buyer(&self, digest: Digest16) -> String {
+        named("buyer", self.private.and_then(|texts| texts.buyer.as_ref()), digest)
+    }
+
+    fn reference(&self, digest: Option<Digest16>) -> String {
+        let text = self.private.and_then(|texts| texts.reference.as_ref());
+        digest.map(|digest| format!(" ({})", named("reference", text, digest))).unwrap_or_default()
+    }
+
+    fn reason(&self) -> String {
+        let reason = self.private.and_then(|texts| texts.reason.as_ref());
+        reason.map(|reason| format!(" ({reason})")).unwrap_or_default()
+    }
+}

@@ -1,0 +1,211 @@
+//! The schemas of bodies. Requests refuse what they do not know; answers may grow.
+
+use noondrop_core::HoldState;
+use serde_json::{Map, Value, json};
+
+/// A reference to one of [`all`].
+#[must_use]
+pub fn named(name: &str) -> Value {
+    json!({"$ref": format!("#/components/schemas/{name}")})
+}
+
+/// Every schema, by name.
+#[must_use]
+pub fn all() -> Value {
+    let mut all = Map::new();
+    for (name, schema) in requests().into_iter().chain(answers()) {
+        all.insert(name.to_owned(), schema);
+    }
+    Value::Object(all)
+}
+
+fn text() -> Value {
+    json!({"type": "string"})
+}
+
+fn name() -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": 64})
+}
+
+fn count() -> Value {
+    json!({"type": "integer", "minimum": 0})
+}
+
+fn time() -> Value {
+    json!({"type": "string", "format": "date-time"})
+}
+
+fn list(of: Value) -> Value {
+    json!({"type": "array", "items": of})
+}
+
+/// With `null` allowed.
+fn maybe(schema: Value) -> Value {
+    json!({"anyOf": [schema, {"type": "null"}]})
+}
+
+/// Members; a name that ends in `?` may be left out.
+fn members(of: &[(&str, Value)]) -> Value {
+    let plain = |name: &str| name.trim_end_matches('?').to_owned();
+    let properties: Map<String, Value> =
+        of.iter().map(|(name, schema)| (plain(name), schema.clone())).collect();
+    let needed = of.iter().filter(|(name, _)| !name.ends_with('?'));
+    let needed: Vec<&str> = needed.map(|(name, _)| *name).collect();
+    json!({"type": "object", "properties": properties, "required": needed})
+}
+
+/// As [`members`], and nothing else.
+fn request(of: &[(&str, Value)]) -> Value {
+    let mut schema = members(of);
+    schema["additionalProperties"] = false.into();
+    schema
+}
+
+fn requests() -> Vec<(&'static str, Value)> {
+    let fence = || ("fence", count());
+    let fence_or_reason = || [("fence?", count()), ("reason?", text())];
+    let line = request(&[("item", name()), ("quantity", count())]);
+    let parts = || list(request(&[("line", count()), ("quantity?", count())]));
+    let paid = || ("payment_ref", text());
+    let [fence_maybe, reason_maybe] = fence_or_reason();
+    vec![
+        (
+            "HoldNew",
+            request(&[
+                ("sale", name()),
+                ("buyer", name()),
+                ("reference?", name()),
+                ("lines?", list(line)),
+                ("ttl_seconds?", count()),
+                ("metadata?", json!({"type": "object"})),
+                ("supersedes?", request(&[("hold", text()), fence()])),
+                ("retake?", text()),
+                ("confirm?", request(&[paid()])),
+            ]),
+        ),
+        ("Confirm", request(&[fence(), paid()])),
+        ("Extend", request(&[fence_maybe.clone(), ("seconds", count()), reason_maybe.clone()])),
+        ("Release", request(&[fence_maybe, ("lines?", parts()), reason_maybe])),
+        (
+            "Cancel",
+            request(&[
+                fence(),
+                ("lines?", parts()),
+                ("to", json!({"enum": ["stock", "destroyed"]})),
+                ("reason", text()),
+            ]),
+        ),
+        ("ShopNew", request(&[("live", json!({"type": "boolean"}))])),
+        ("SaleNew", request(&sale_terms())),
+        ("ItemNew", request(&[("total", count()), ("oversell_limit?", count())])),
+        (
+            "Adjust",
+            request(&[
+                ("by", json!({"type": "integer"})),
+                ("reason", text()),
+                ("if_total?", count()),
+            ]),
+        ),
+    ]
+}
+
+fn sale_terms() -> Vec<(&'static str, Value)> {
+    let limit = request(&[("name", name()), ("items?", list(name())), ("per_buyer", count())]);
+    vec![
+        ("title?", text()),
+        ("opens_at?", maybe(time())),
+        ("closes_at?", maybe(time())),
+        ("hold_seconds?", count()),
+        ("hold_seconds_max?", count()),
+        ("hold_chain_seconds_max?", count()),
+        ("extensions_max?", count()),
+        ("live_holds_per_buyer?", maybe(count())),
+        ("limits?", list(limit)),
+    ]
+}
+
+fn hold() -> Value {
+    let states: Vec<&str> = HoldState::ALL.iter().map(|state| state.as_str()).collect();
+    let line = members(&[
+        ("line", count()),
+        ("item", name()),
+        ("held", count()),
+        ("sold", count()),
+        ("released", count()),
+        ("cancelled", count()),
+    ]);
+    members(&[
+        ("id", text()),
+        ("fence", count()),
+        ("state", json!({"type": "string", "examples": states})),
+        ("live", json!({"type": "boolean"})),
+        ("shop", name()),
+        ("sale", name()),
+        ("buyer", text()),
+        ("reference", maybe(text())),
+        ("created_at", time()),
+        ("expires_at", time()),
+        ("ttl_seconds", count()),
+        ("extensions_left", count()),
+        ("supersedes", maybe(text())),
+        ("superseded_by", maybe(text())),
+        ("lines", list(line)),
+        ("metadata", maybe(json!({"type": "object"}))),
+        ("already?", json!({"type": "boolean"})),
+    ])
+}
+
+fn answers() -> Vec<(&'static str, Value)> {
+    let live = || ("live", json!({"type": "boolean"}));
+    let facts = || list(json!({"type": "object"}));
+    let next = || ("next_after?", maybe(count()));
+    let mut sale = vec![("sale", name()), ("shop", name()), live(), ("state", text())];
+    sale.push(("version", count()));
+    sale.extend(sale_terms());
+    let row =
+        members(&[("seq", count()), ("position", text()), ("at", time()), ("facts", facts())]);
+    vec![
+        ("Hold", hold()),
+        ("HoldPage", members(&[("holds", list(named("Hold"))), ("next_before", maybe(count()))])),
+        ("History", members(&[("hold", text()), ("facts", facts())])),
+        ("Attempts", members(&[("attempts", facts()), next()])),
+        ("Shop", members(&[("shop", name()), live()])),
+        ("Sale", members(&sale)),
+        ("SaleList", members(&[("sales", list(named("Sale")))])),
+        ("Item", item()),
+        ("ItemList", members(&[("items", list(named("Item")))])),
+        ("LedgerPage", members(&[("rows", list(row)), next()])),
+        ("LedgerHead", members(&[("position", text()), ("seq", count()), ("digest", text())])),
+        ("Problem", problem()),
+    ]
+}
+
+fn item() -> Value {
+    members(&[
+        ("item", name()),
+        ("sale", name()),
+        ("version", count()),
+        ("total", count()),
+        ("available", count()),
+        ("held", count()),
+        ("sold", count()),
+        ("blocked", count()),
+        ("oversold", count()),
+        ("oversell_limit", count()),
+        ("quarantined", json!({"type": "boolean"})),
+    ])
+}
+
+fn problem() -> Value {
+    members(&[
+        ("type", json!({"type": "string", "format": "uri"})),
+        ("title", text()),
+        ("status", count()),
+        ("code", text()),
+        ("detail", text()),
+        ("retry", json!({"type": "string", "examples": ["no", "same_key", "new_key"]})),
+        ("field?", text()),
+        ("bound?", text()),
+        ("errors?", list(json!({"type": "object"}))),
+    ])
+}
