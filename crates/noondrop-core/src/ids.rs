@@ -177,10 +177,12 @@ impl HoldId {
         }
     }
 
-    /// Its own inverse: the place is xored with the secret bits. Not secrecy, only opacity.
+    /// Its own inverse: the place is xored with a hash of the secret bits. Not secrecy, only opacity.
     fn fold(bytes: &mut [u8; HOLD_ID_BYTES]) {
-        for at in 10..HOLD_ID_BYTES {
-            bytes[at] ^= bytes[at - 10];
+        let (tag, place) = bytes.split_at_mut(10);
+        let mask = xxhash_rust::xxh3::xxh3_64(tag).to_le_bytes();
+        for (byte, mask) in place.iter_mut().zip(mask) {
+            *byte ^= mask;
         }
     }
 }

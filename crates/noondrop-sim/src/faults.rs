@@ -350,7 +350,8 @@ impl World {
         let accepts = self.dice.chance(300);
         if let Some(running) = self.processes[process].running.as_mut().filter(|_| accepts) {
             running.sequencer.accept_clock_step();
-            running.anchor.source_ms = running.anchor.source_ms.max(source_ms);
+            let went_on = running.anchor.source_ms + (now - running.anchor.elapsed_ms);
+            running.anchor.source_ms = went_on.max(source_ms);
             running.anchor.elapsed_ms = now;
             running.anchor.first_row = None;
             self.happened(Fault::ClockAccepted);

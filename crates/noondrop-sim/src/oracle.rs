@@ -137,7 +137,7 @@ impl Oracle {
         for (no, hold) in (0..).zip(&mut self.holds) {
             if hold.state == HoldState::Active && hold.expires_at <= at {
                 hold.state = HoldState::Expired;
-                hold.settled_at = at;
+                hold.settled_at = hold.expires_at;
                 for line in &mut hold.lines {
                     line.released += line.held;
                     line.held = 0;
@@ -163,7 +163,7 @@ impl Oracle {
             Act::HoldConfirm(confirm) => self.judge_confirm(command, confirm, at),
             Act::HoldExtend(extend) => self.judge_extend(command, extend, at),
             Act::HoldRelease(release) => self.judge_release(command, release, at),
-            Act::HoldCancel(cancel) => self.judge_cancel(command, cancel, at),
+            Act::HoldCancel(cancel) => self.judge_cancel(command, cancel),
         };
         let (outcome, recorded) = match judged {
             Ok(outcome) => {

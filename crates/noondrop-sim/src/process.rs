@@ -59,6 +59,8 @@ pub struct Anchor {
     pub elapsed_ms: u64,
     /// The first row of its own: elapsed time and log time.
     pub first_row: Option<(u64, u64)>,
+    /// Elapsed time at its last row.
+    pub last_row_ms: u64,
 }
 
 /// How a start went.
@@ -130,6 +132,7 @@ impl Process {
             source_ms: setup.store_clock.unwrap_or_else(|| self.clock.wall_ms()),
             elapsed_ms: self.clock.elapsed_ms(),
             first_row: None,
+            last_row_ms: self.clock.elapsed_ms(),
         };
         let recovered = Sequencer::recover(log, self.clock.clone(), entropy, options);
         let crashed = locked(&wires).crashed;

@@ -459,6 +459,11 @@ impl World {
             self.trace.bytes(&row.digest);
             self.check_time(process, row)?;
         }
+        if position.seq > before
+            && let Some(running) = &mut self.processes[process].running
+        {
+            running.anchor.last_row_ms = self.time.elapsed_ms();
+        }
         let found = self.reader.row(position.seq).map_err(|error| error.to_string())?;
         if found.is_none_or(|row| row.position() != position) {
             return Err(format!("host {process} stands at {position}; the log has another row"));
@@ -492,7 +497,8 @@ impl World {
         let anchor = &mut running.anchor;
         let since = elapsed - anchor.elapsed_ms;
         let before = self.reader.row(row.seq - 1).ok().flatten().map_or(0, |row| row.at);
-        let latest = (anchor.source_ms + since + since / 900 + 2).max(before + since + 2);
+        let latest = (anchor.source_ms + since + since / 900 + 2)
+            .max(before + (elapsed - anchor.last_row_ms) + 2);
         if row.at > latest {
             return Err(format!("row {} is at {}, ahead of time ({latest})", row.seq, row.at));
         }

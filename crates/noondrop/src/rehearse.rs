@@ -66,9 +66,9 @@ pub fn run(plan: &Plan, data: &Path, out: &mut dyn Write) -> Result<Report, Fail
     })?;
     writeln!(out, "\nstopping the server and auditing its log")?;
     server.stop()?;
-    let opener = SqliteOpener::at(&data.join(LOG_FILE), std::sync::Arc::default())?;
+    let opener = SqliteOpener::at(data.join(LOG_FILE), std::sync::Arc::default())?;
     let verdict = verify::verify(&mut *opener.reader()?, plan, &world.seen.borrow());
-    Ok(Report::new(plan, &world.seen.borrow(), seconds, verdict))
+    Ok(Report::new(plan, &world.seen.borrow(), seconds, &verdict))
 }
 
 /// Rehearses against a staging system. It is not killed, and its log is not read: what it answers is what counts.
@@ -88,7 +88,7 @@ pub fn run_target(
         watch(&world, Crowd::gather(&world), None, out).await?;
         let verdict = verify::ask(&world).await;
         let seen = world.seen.borrow();
-        Ok(Report::new(plan, &seen, begun.elapsed().as_secs_f64(), verdict))
+        Ok(Report::new(plan, &seen, begun.elapsed().as_secs_f64(), &verdict))
     })
 }
 

@@ -359,12 +359,7 @@ impl Oracle {
         Ok(Outcome::Hold(self.view(no)))
     }
 
-    pub(super) fn judge_cancel(
-        &mut self,
-        command: &Command,
-        cancel: &HoldCancel,
-        at: u64,
-    ) -> Judged {
+    pub(super) fn judge_cancel(&mut self, command: &Command, cancel: &HoldCancel) -> Judged {
         let no = self.hold_of(command, cancel.hold)?;
         self.check_fence(no, Some(cancel.fence), command, None)?;
         match self.holds[at_no(no)].state {

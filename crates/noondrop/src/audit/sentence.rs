@@ -177,7 +177,7 @@ impl Told<'_> {
 
     fn stock_before(&self, created: &HoldCreated) -> String {
         let pools = created.lines.iter().flat_map(|line| line.draws.iter());
-        let stock = pools.filter_map(|draw| self.counts(draw).map(|counts| (draw.pool, counts)));
+        let stock = pools.filter_map(|draw| self.counts(*draw).map(|counts| (draw.pool, counts)));
         let stock = stock.map(|(pool, counts)| {
             let item = self.naming.item(pool);
             format!("{} of {} {item} were free then", counts.free(), counts.total)
@@ -185,7 +185,7 @@ impl Told<'_> {
         listed(stock)
     }
 
-    fn counts(&self, draw: &Draw) -> Option<Counts> {
+    fn counts(&self, draw: Draw) -> Option<Counts> {
         let pool: ItemIx = draw.pool;
         self.naming.state.all_items().nth(pool.0 as usize).map(|item| item.counts)
     }

@@ -230,6 +230,7 @@ impl Crowd {
 }
 
 /// One buyer, and his habits.
+#[expect(clippy::struct_excessive_bools, reason = "habits are independent of each other")]
 struct Buyer {
     world: Rc<World>,
     number: u32,
@@ -253,7 +254,7 @@ impl Buyer {
             loses_answer: chances.next() < 0.02,
             second_device: chances.next() < 0.05,
             abandons: chances.next() < plan.abandon,
-            hesitates: Duration::from_millis((chances.next() * 200.0) as u64),
+            hesitates: Duration::from_millis(200).mul_f64(chances.next()),
         }
     }
 

@@ -105,7 +105,7 @@ pub struct Report {
 impl Report {
     /// From what was seen and found.
     #[must_use]
-    pub fn new(plan: &Plan, seen: &Seen, seconds: f64, found: Findings) -> Self {
+    pub fn new(plan: &Plan, seen: &Seen, seconds: f64, found: &Findings) -> Self {
         let (mut exchanges, mut waits) = (seen.exchanges.clone(), seen.waits.clone());
         let answered = seen.requests - seen.lost_answers;
         let mut report = Self {
@@ -148,7 +148,7 @@ impl Report {
         ];
         let outcomes = seen.outcomes.iter();
         report.lines.extend(outcomes.map(|(code, count)| (format!("  {code}"), count.to_string())));
-        report.checks = checks(plan, seen, &found);
+        report.checks = checks(plan, seen, found);
         report
     }
 

@@ -1,6 +1,7 @@
 //! The integration tests of the program and of the house, in one binary.
 
 mod http;
+mod http_docs;
 mod http_openapi;
 mod http_world;
 mod tidy;
