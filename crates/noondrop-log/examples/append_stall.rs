@@ -5,6 +5,8 @@
 //! cargo run --profile quick -p noondrop-log --example append_stall -- DIRECTORY [ROWS [FACTS_BYTES [READERS]]]
 //! ```
 
+#![expect(clippy::disallowed_methods, reason = "this example measures, on its own")]
+
 use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -48,7 +50,6 @@ fn append(log: &mut SqliteLog, rows: usize, facts_bytes: usize) -> Result<Times,
         let facts = vec![last.digest[0]; facts_bytes];
         let row =
             Row::seal(&last.digest, Unsealed { seq: last.seq + 1, facts, ..Unsealed::default() });
-        #[expect(clippy::disallowed_methods, reason = "this example measures, on its own")]
         let begin = Instant::now();
         log.begin(last)?;
         let append = Instant::now();

@@ -88,10 +88,11 @@ impl Callers {
         due.map(|(no, _)| no).collect()
     }
 
-    /// Whether anyone waits or wants to ask.
+    /// Whether nobody waits, nor wants to ask.
     #[must_use]
     pub fn are_done(&self) -> bool {
-        self.intents.iter().all(|intent| intent.answered)
+        self.tickets.is_empty()
+            && self.intents.iter().all(|intent| intent.answered && intent.ask_at.is_none())
     }
 
     /// The first who has no answer.
@@ -113,7 +114,7 @@ impl Callers {
     /// Sends a command, perhaps twice, to a process.
     pub fn send(&mut self, no: IntentNo, process: usize, now: u64) -> Vec<Pending> {
         let twice = self.dice.chance(self.manners.doubled);
-        (0..1 + usize::from(twice)).map(|_| self.send_once(no, process, now)).collect()
+        (0..=usize::from(twice)).map(|_| self.send_once(no, process, now)).collect()
     }
 
     fn send_once(&mut self, no: IntentNo, process: usize, now: u64) -> Pending {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use noondrop_core::Settings;
 use noondrop_engine::{Pending, Sequencer, Ticket, build_snapshot};
-use noondrop_log::memory::{AppendFault, ReadFault, SharedMemory};
+use noondrop_log::memory::{AppendFault, FaultPlan, ReadFault, SharedMemory};
 use noondrop_log::{Position, Row};
 
 use crate::checker::Finding;
@@ -219,7 +219,7 @@ impl World {
                 running.faults.next_begin(ReadFault::Fails);
                 Fault::BeginFails
             }
-            1 => {
+            1 if running.unnoticed.is_empty() => {
                 running.faults.next_begin(ReadFault::Stale);
                 Fault::BeginStale
             }
@@ -273,6 +273,8 @@ impl World {
                 if stands_at > cut {
                     let under = lost.iter().filter(|row| row.seq <= stands_at);
                     running.unnoticed.extend(under.cloned());
+                    // It is to look at the log as it is now, and not at an old view.
+                    running.faults.follow(FaultPlan::default());
                     somebody = true;
                 }
             }
@@ -337,8 +339,7 @@ impl World {
     }
 
     fn step_clock(&mut self, process: usize) {
-        let by = i64::try_from(*self.dice.pick(&[1_000, 5_000, 600_000, 7_200_000]))
-            .expect("hours are few");
+        let by = i64::from(*self.dice.pick(&[1_000, 5_000, 600_000, 7_200_000]));
         let forward = self.dice.chance(500);
         let clock = &self.processes[process].clock;
         clock.step(if forward { by } else { -by });

@@ -71,7 +71,7 @@ impl World {
 
     fn answer_all(&mut self) -> Result<(), Finding> {
         for _ in 0..ROUNDS {
-            if self.callers.are_done() && self.callers.due(u64::MAX).is_empty() {
+            if self.callers.are_done() {
                 return Ok(());
             }
             self.round()?;
@@ -122,8 +122,11 @@ impl World {
                 self.ask(command)?;
             }
             let view = self.checker.state().sale(SHOP, sale);
-            if view.is_none_or(|view| view.state != SaleState::Open) {
-                // Its definition was lost with the log's tail.
+            let is_open = |view: noondrop_core::SaleView| {
+                view.state == SaleState::Open && view.terms.limits.is_empty()
+            };
+            if !view.is_some_and(is_open) {
+                // There was no room for another key, or its definition was lost with the log's tail.
                 continue;
             }
             for item in ITEMS {

@@ -19,6 +19,13 @@
 //! assert!(report.failure.is_none());
 //! ```
 
+#![allow(
+    clippy::similar_names,
+    clippy::struct_excessive_bools,
+    clippy::match_same_arms,
+    clippy::unnecessary_wraps,
+    reason = "the oracle and the workload read as tables"
+)]
 #![expect(clippy::print_stdout, reason = "what a run says aloud is what it is run for")]
 
 pub mod callers;

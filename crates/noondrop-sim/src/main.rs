@@ -1,6 +1,12 @@
 //! Runs the simulator: many seeds, one seed aloud, or every planted bug until it is found.
 
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "its output is what it is for")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::format_collect,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "its output is what it is for"
+)]
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -42,14 +48,15 @@ fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|_| {}));
     match arguments.plant.as_deref() {
         Some("all") => find_all(&arguments),
-        Some(name) => match Plant::named(name) {
-            Some(plant) => run_all(&arguments, Some(plant)),
-            None => {
+        Some(name) => {
+            if let Some(plant) = Plant::named(name) {
+                run_all(&arguments, Some(plant))
+            } else {
                 let names: Vec<String> = Plant::all().into_iter().map(Plant::name).collect();
                 eprintln!("no planted bug is called {name}; there are: {}", names.join(", "));
                 ExitCode::from(2)
             }
-        },
+        }
         None => run_all(&arguments, None),
     }
 }
@@ -136,16 +143,15 @@ fn find_all(arguments: &Arguments) -> ExitCode {
     println!("{:<24} {:<8} {:>6}  how it showed", "planted bug", "where", "seeds");
     let mut missed = 0;
     for plant in Plant::all() {
-        match seeds::find(plant, arguments.from, arguments.seeds, arguments.steps) {
-            Some((seeds, failure)) => {
-                let how = failure.finding.lines().next().unwrap_or_default();
-                let how: String = how.chars().take(100).collect();
-                println!("{:<24} {:<8} {seeds:>6}  {how}", plant.name(), plant.place());
-            }
-            None => {
-                missed += 1;
-                println!("{:<24} {:<8} {:>6}  NOT FOUND", plant.name(), plant.place(), "-");
-            }
+        if let Some((seeds, failure)) =
+            seeds::find(plant, arguments.from, arguments.seeds, arguments.steps)
+        {
+            let how = failure.finding.lines().next().unwrap_or_default();
+            let how: String = how.chars().take(100).collect();
+            println!("{:<24} {:<8} {seeds:>6}  {how}", plant.name(), plant.place());
+        } else {
+            missed += 1;
+            println!("{:<24} {:<8} {:>6}  NOT FOUND", plant.name(), plant.place(), "-");
         }
     }
     if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }

@@ -28,6 +28,8 @@ pub struct Oracle {
     /// The public ids, by running number: chance makes them, so they are told from outside.
     pub(crate) ids: Vec<HoldId>,
     keys: BTreeMap<Digest16, KeyRecord>,
+    /// What keys were used for before they were let go and used again.
+    forgotten: Vec<(Digest16, KeyRecord)>,
     settings: Settings,
     last_fence: u64,
 }
@@ -196,13 +198,21 @@ impl Oracle {
             refused: matches!(outcome, Outcome::Refused(_)),
             hold,
         };
-        self.keys.insert(key.hash, record);
+        if let Some(old) = self.keys.insert(key.hash, record) {
+            self.forgotten.push((key.hash, old));
+        }
     }
 
     /// What a key was used for, if it ever was.
     #[must_use]
     pub fn key(&self, hash: &Digest16) -> Option<&KeyRecord> {
         self.keys.get(hash)
+    }
+
+    /// All that a key was ever used for, oldest last.
+    pub fn key_history(&self, hash: Digest16) -> impl Iterator<Item = &KeyRecord> {
+        let old = self.forgotten.iter().rev().filter(move |(of, _)| *of == hash);
+        self.keys.get(&hash).into_iter().chain(old.map(|(_, record)| record))
     }
 
     /// Whether a key may be forgotten by now (RULES R7).

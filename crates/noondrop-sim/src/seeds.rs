@@ -17,7 +17,7 @@ pub fn kept() -> Vec<(u64, u64)> {
     lines
         .filter(|line| !line.is_empty())
         .map(|line| {
-            let mut numbers = line.split_whitespace().map(|word| word.parse::<u64>());
+            let mut numbers = line.split_whitespace().map(str::parse::<u64>);
             match (numbers.next(), numbers.next()) {
                 (Some(Ok(seed)), Some(Ok(steps))) => (seed, steps),
                 _ => panic!("not a seed and its steps: {line}"),

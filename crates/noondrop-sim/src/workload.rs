@@ -363,7 +363,7 @@ impl Workload {
             item: name(self.dice.text(&ITEMS)),
             by: i64::try_from(self.dice.below(7)).expect("small") - 3,
             reason: "stock-taking".into(),
-            if_total: self.dice.chance(150).then(|| 4),
+            if_total: self.dice.chance(150).then_some(4),
         });
         Some(self.sealed(digester, principal("office", Role::Admin), act))
     }

@@ -19,6 +19,9 @@ use crate::process::{Process, Setup, Started, locked};
 use crate::trace::Trace;
 use crate::workload::Workload;
 
+/// Turns that a process takes in one step at most, while calls wait.
+const TURNS_MAX: usize = 8;
+
 /// What to run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunOptions {
@@ -297,6 +300,11 @@ impl World {
             }
             Started::Failed(why) => {
                 event!(self, "host {process}: start failed, {why}");
+                let told = |loss: &LossAccepted| self.disk.memory.head().seq > loss.found.0;
+                if self.processes[process].accepted_loss.as_ref().is_some_and(told) {
+                    // It died after the row that tells of the loss.
+                    self.processes[process].accepted_loss = None;
+                }
                 if self.healed { Err(format!("a start failed: {why}")) } else { Ok(()) }
             }
             Started::Alive if self.must_refuse => {
@@ -356,7 +364,10 @@ impl World {
         let idle_turns = self.options.plant != Some(Plant::NoIdleTurn);
         for process in 0..self.processes.len() {
             let now = self.time.elapsed_ms();
-            if self.processes[process].is_due(now, idle_turns) {
+            for _ in 0..TURNS_MAX {
+                if !self.processes[process].is_due(now, idle_turns) {
+                    break;
+                }
                 self.turn(process)?;
             }
         }
@@ -380,6 +391,11 @@ impl World {
         if crashed {
             event!(self, "host {process}: died");
             self.happened(Fault::Crash);
+            let running = self.processes[process].running.as_mut().expect("it just died");
+            if running.sequencer.tally().history_changes > running.history_changes {
+                // It noticed with its last breath, and the slot may have moved on with it.
+                running.unnoticed.clear();
+            }
             self.die(process);
             return Ok(());
         }
@@ -445,7 +461,16 @@ impl World {
 
     /// The checker reads on to where a process stands.
     fn follow(&mut self, process: usize, replies: &[&Reply]) -> Result<(), Finding> {
-        let Some(position) = self.processes[process].position() else { return Ok(()) };
+        let Some(running) = &self.processes[process].running else { return Ok(()) };
+        let position = running.sequencer.position();
+        if !running.unnoticed.is_empty() {
+            // It cannot reach the log, and so cannot know what that lost. What it answered before, it may repeat.
+            let new = replies.iter().find(|reply| !reply.replayed && !is_key_reused(reply));
+            return match new {
+                None => Ok(()),
+                Some(reply) => Err(format!("answered at {}, which is lost", reply.position)),
+            };
+        }
         if !self.checker.stands(&mut *self.reader) {
             return Err(format!(
                 "{} and what came before it were answered for, and vanished from the log",
@@ -461,6 +486,7 @@ impl World {
         }
         if position.seq > before
             && let Some(running) = &mut self.processes[process].running
+            && !running.was_in_trouble
         {
             running.anchor.last_row_ms = self.time.elapsed_ms();
         }
@@ -553,6 +579,11 @@ fn check_evidence(dir: &PathBuf, lost: &[Position]) -> Result<(), Finding> {
         None => Ok(()),
         Some(row) => Err(format!("no evidence was kept of {row}, which the log lost")),
     }
+}
+
+fn is_key_reused(reply: &Reply) -> bool {
+    use noondrop_core::{Outcome, Refusal};
+    reply.outcome == Outcome::Refused(Refusal::KeyReused)
 }
 
 fn outcome_text(outcome: &noondrop_core::Outcome) -> String {

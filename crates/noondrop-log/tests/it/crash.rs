@@ -14,6 +14,7 @@ const CHILD_DATABASE: &str = "NOONDROP_TEST_CRASH_DATABASE";
 /// Not a test: what the child does when it is started with the variable set.
 #[test]
 fn child_appends_until_it_is_killed() {
+    #[expect(clippy::disallowed_methods, reason = "how this test tells its child what to do")]
     let Ok(path) = std::env::var(CHILD_DATABASE) else { return };
     let mut log = SqliteLog::open(options(path.as_ref())).unwrap();
     let mut last = log.head().unwrap();

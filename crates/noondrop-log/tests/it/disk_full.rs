@@ -44,6 +44,7 @@ fn assert_nothing_lost(log: &mut dyn Log, answered: &[Position]) {
 /// Not a test: appends under a limit on file sizes that its parent has set, until it fails.
 #[test]
 fn child_appends_until_no_file_may_grow() {
+    #[expect(clippy::disallowed_methods, reason = "how this test tells its child what to do")]
     let Ok(path) = std::env::var(CHILD_DATABASE) else { return };
     let mut log = SqliteLog::open(options(path.as_ref())).unwrap();
     let (answered, error) = append_until_full(&mut log);

@@ -255,7 +255,7 @@ impl Oracle {
                 available: small(free),
                 held: small(held),
                 most: small(most),
-                may_free_at: self.may_free_at(*item, asked - free, old),
+                may_free_at: self.may_free_at(*item, asked + held + settled - cap, old),
             });
         }
         if lines.is_empty() {

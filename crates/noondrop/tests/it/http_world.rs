@@ -285,7 +285,7 @@ impl World {
         let keyring = Keyring::new();
         let settings = settings(home.path(), &keyring, limits);
         std::fs::create_dir_all(&settings.store.path).expect("a directory of our own");
-        let log = SqliteOptions::new(&settings.store.path.join("log.sqlite"));
+        let log = SqliteOptions::new(settings.store.path.join("log.sqlite"));
         let log = SqliteLog::open(log).expect("a new log");
         let clock = Arc::new(TestClock::default());
         let entropy = Box::new(SystemEntropy::default());

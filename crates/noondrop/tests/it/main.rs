@@ -4,4 +4,5 @@ mod http;
 mod http_docs;
 mod http_openapi;
 mod http_world;
+mod rehearsal;
 mod tidy;

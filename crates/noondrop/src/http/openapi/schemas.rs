@@ -36,12 +36,16 @@ fn time() -> Value {
 }
 
 fn list(of: Value) -> Value {
-    json!({"type": "array", "items": of})
+    let mut schema = json!({"type": "array"});
+    schema["items"] = of;
+    schema
 }
 
 /// With `null` allowed.
 fn maybe(schema: Value) -> Value {
-    json!({"anyOf": [schema, {"type": "null"}]})
+    let mut either = json!({});
+    either["anyOf"] = Value::Array(vec![schema, json!({"type": "null"})]);
+    either
 }
 
 /// Members; a name that ends in `?` may be left out.
