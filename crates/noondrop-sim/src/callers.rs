@@ -132,6 +132,11 @@ impl Callers {
         Pending { ticket: Ticket(self.next_ticket), call }
     }
 
+    /// Somebody does not know whether it was done.
+    pub fn doubt(&mut self, no: IntentNo) {
+        self.intents[no].in_doubt = true;
+    }
+
     /// What a call is about.
     #[must_use]
     pub fn intent(&self, Ticket(ticket): Ticket) -> Option<IntentNo> {

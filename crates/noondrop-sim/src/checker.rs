@@ -138,23 +138,25 @@ impl Checker {
     pub fn from_the_log(&self, reader: &mut dyn LogReader, until: u64) -> Result<Self, Finding> {
         let registered = self.registered.clone();
         let mut fresh = Self { registered, keys_scarce: self.keys_scarce, ..Self::default() };
-        fresh.follow(reader, until, &[])?;
+        fresh.follow(reader, until, &[], false)?;
         Ok(fresh)
     }
 
-    /// Reads on to row `until`, and judges the answers that came with it, in the order in which they were given.
+    /// Reads on to row `until`, and judges the answers that came with it, in the order in which they were given. After
+    /// trouble some of them may be of a row of unknown end, which another process read before.
     pub fn follow(
         &mut self,
         reader: &mut dyn LogReader,
         until: u64,
         replies: &[&Reply],
+        after_trouble: bool,
     ) -> Result<(), Finding> {
         let mut left = replies;
         // Answers to rows that were seen before: from the record, or of a row that another process read first.
         let late = left.iter().take_while(|reply| reply.position.seq <= self.position().seq);
         let late = late.count();
         for reply in &left[..late] {
-            self.judge_without_row(reply)?;
+            self.judge_without_row(reply, after_trouble)?;
         }
         left = &left[late..];
         while self.position().seq < until {
@@ -333,12 +335,13 @@ impl Checker {
     }
 
     /// An answer that needed no row: from the record, or turned away at the door.
-    fn judge_without_row(&mut self, reply: &Reply) -> Result<(), Finding> {
+    fn judge_without_row(&mut self, reply: &Reply, after_trouble: bool) -> Result<(), Finding> {
         let known = self.seen.get(usize::try_from(reply.position.seq).map_or(0, |seq| seq - 1));
         if known != Some(&reply.position) {
             return Err(format!("an answer names {}, which the log does not have", reply.position));
         }
-        if reply.position == self.position() && !self.is_recorded(reply) {
+        let maybe_late = after_trouble && reply.at.0 == self.last_at;
+        if reply.position == self.position() && !maybe_late && !self.is_recorded(reply) {
             return self.judge(reply, &mut Vec::new(), false);
         }
         self.judged += 1;

@@ -330,6 +330,7 @@ impl World {
             let command = self.workload.next(&digester, self.time.wall_ms());
             // Somebody wants it there, and will ask here too.
             let intent = self.want(command);
+            self.callers.doubt(intent);
             let call = self.callers.command(intent).clone().into();
             let mut calls = VecDeque::from([Pending { ticket: Ticket(0), call }]);
             other.turn(&mut calls, &mut Vec::new());

@@ -61,6 +61,8 @@ pub struct Anchor {
     pub first_row: Option<(u64, u64)>,
     /// Elapsed time at its last row.
     pub last_row_ms: u64,
+    /// The latest row that it ever saw, in log time; also where the log lost that.
+    pub newest_at: u64,
 }
 
 /// How a start went.
@@ -133,6 +135,7 @@ impl Process {
             elapsed_ms: self.clock.elapsed_ms(),
             first_row: None,
             last_row_ms: self.clock.elapsed_ms(),
+            newest_at: 0,
         };
         let recovered = Sequencer::recover(log, self.clock.clone(), entropy, options);
         let crashed = locked(&wires).crashed;
@@ -142,6 +145,8 @@ impl Process {
                 let knows_after = sequencer.position().seq;
                 let history_changes = sequencer.tally().history_changes;
                 let unnoticed = Vec::new();
+                let last_at = sequencer.state().map_or(0, |state| state.last_at().0);
+                let anchor = Anchor { newest_at: last_at, ..anchor };
                 self.running = Some(Running {
                     sequencer,
                     wires,

@@ -478,7 +478,8 @@ impl World {
             ));
         }
         let before = self.checker.position().seq;
-        self.checker.follow(&mut *self.reader, position.seq, replies)?;
+        let late = running.was_in_trouble;
+        self.checker.follow(&mut *self.reader, position.seq, replies, late)?;
         let rows = self.reader.page(before, 1_000, 1 << 24).map_err(|error| error.to_string())?;
         for row in rows.iter().filter(|row| row.seq <= position.seq) {
             self.trace.bytes(&row.digest);
@@ -517,12 +518,13 @@ impl World {
         let elapsed = self.time.elapsed_ms();
         let alone = self.processes.len() == 1;
         let running = self.processes[process].running.as_mut().expect("it just took a turn");
+        let before = running.anchor.newest_at;
+        running.anchor.newest_at = before.max(row.at);
         if !alone || row.seq <= running.knows_after || running.was_in_trouble {
             return Ok(());
         }
         let anchor = &mut running.anchor;
         let since = elapsed - anchor.elapsed_ms;
-        let before = self.reader.row(row.seq - 1).ok().flatten().map_or(0, |row| row.at);
         let latest = (anchor.source_ms + since + since / 900 + 2)
             .max(before + (elapsed - anchor.last_row_ms) + 2);
         if row.at > latest {

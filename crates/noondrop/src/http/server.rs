@@ -140,6 +140,8 @@ impl Core {
             .http1()
             .timer(TokioTimer::new())
             .header_read_timeout(self.options.header_timeout)
+            // A caller that hangs up does not stop what he asked for.
+            .half_close(true)
             .pipeline_flush(true);
         builder.http2().timer(TokioTimer::new());
         loop {
