@@ -15,7 +15,7 @@
 //! ```
 //! use noondrop_sim::world::{RunOptions, World};
 //!
-//! let report = World::run(RunOptions { seed: 1, steps: 50, plant: None, aloud: false });
+//! let report = World::run(RunOptions { seed: 1, steps: 120, plant: None, aloud: false });
 //! assert!(report.failure.is_none());
 //! ```
 

@@ -85,7 +85,6 @@ fn quotas(limits: &LimitSettings) -> Vec<Bound> {
             any.clone(),
         ),
         bound("limits.live_holds_per_buyer", limits.live_holds_per_buyer, any.clone()),
-        bound("limits.live_holds_per_principal", limits.live_holds_per_principal, any),
     ]
 }
 

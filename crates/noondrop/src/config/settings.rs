@@ -107,8 +107,6 @@ pub struct LimitSettings {
     pub refusals_per_minute_per_principal: u64,
     /// Live holds of one buyer, over all sales of a shop.
     pub live_holds_per_buyer: u64,
-    /// Live holds made by one principal.
-    pub live_holds_per_principal: u64,
 }
 
 /// `[log]`: the program's own log, not the ledger.
