@@ -3,6 +3,8 @@
 //! It shares a few cores with the server that it drives, so it does little: no pools of its own, no redirects, bodies
 //! with a length only.
 
+mod desk;
+
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,6 +12,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
+
+pub use desk::{Desk, DeskError};
 
 /// Largest answer that is taken.
 const ANSWER_BYTES_MAX: usize = 16 << 20;

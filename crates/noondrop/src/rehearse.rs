@@ -2,37 +2,45 @@
 //!
 //! # Layout
 //!
-//! * [`server`]: the throw-away server, a child process · [`crowd`]: buyers, what they do and what they saw
-//! * [`verify`]: what they saw against what the log says · [`report`]: the figures and the table
+//! * [`server`]: the throw-away server, a child process · [`stage`]: the sale, before and after
+//! * [`crowd`]: buyers and what they do next, no IO · [`chances`]: what each is like · [`record`]: what they were told
+//! * [`rush`]: the connections that they share
+//! * [`verify`]: what they were told against what there is · [`report`]: the figures and the table
 //!
 //! Everything is bounded, and the same seed makes the same crowd (not the same timing: that is the machine's).
 
+pub mod chances;
 pub mod crowd;
+pub mod record;
 pub mod report;
+pub mod rush;
 pub mod server;
+pub mod stage;
 pub mod verify;
 
-use std::io::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use noondrop_log::LogOpener;
 use noondrop_log::sqlite::SqliteOpener;
+use tokio::task::{JoinSet, LocalSet};
 
+use crate::audit::audit;
 use crate::cli::Failure;
-use crate::client::{Connection, Request};
+use crate::client::Desk;
 use crate::serve::LOG_FILE;
-use crate::time::{now_ms, steady};
-use crowd::{Crowd, World};
-use report::{Progress, Report};
+use crate::time::steady;
+use crowd::{Crowd, Times};
+use report::{End, Progress, Report};
+use rush::Rush;
 use server::ChildServer;
-
-/// How long before the opening the crowd gathers.
-const OPENS_IN: Duration = Duration::from_millis(1_500);
+use stage::Stage;
+use verify::{Ledger, Units};
 
 /// What to rehearse.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     /// Tickets on sale.
     pub tickets: u32,
@@ -50,143 +58,157 @@ pub struct Plan {
     pub kills: u32,
     /// Makes the same crowd again.
     pub seed: u64,
+    /// Audit the log after each kill too, before the server starts again.
+    pub audit_each_kill: bool,
 }
 
-/// Rehearses against a throw-away server in this directory.
-pub fn run(plan: &Plan, data: &Path, out: &mut dyn Write) -> Result<Report, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let local = tokio::task::LocalSet::new();
-    let mut server = ChildServer::start(data)?;
-    let (world, seconds) = local.block_on(&runtime, async {
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            tickets: 50_000,
+            buyers: 60_000,
+            connections: 256,
+            duplicates: 0.25,
+            abandon: 0.1,
+            hold_ttl_seconds: 3,
+            kills: 2,
+            seed: 1,
+            audit_each_kill: false,
+        }
+    }
+}
+
+impl Plan {
+    /// How long after the opening buyers go on trying. Abandoned units come back after a hold's life, are abandoned
+    /// again in part, and so on: a dozen lives are plenty, beside the time for the requests themselves.
+    fn patience(&self) -> Duration {
+        let requests = f64::from(self.buyers) / 1_000.0;
+        let lives = f64::from(self.hold_ttl_seconds) * 12.0;
+        Duration::from_secs_f64(20.0 + requests + lives)
+    }
+}
+
+/// Rehearses against a throw-away server of this program in this directory.
+pub fn run(plan: &Plan, program: &Path, data: &Path) -> Result<Report, Failure> {
+    let mut server = ChildServer::start_program(program, data, &[])?;
+    let (stage, rush, mut end) = on_own_runtime(async {
         server.ready().await?;
         let token = server.admin_secret()?;
-        let opens_at_ms = open_sale(plan, server.address(), &token).await?;
-        let world = World::new(plan.clone(), server.address(), token, opens_at_ms);
-        rush(plan, world, &mut server, out).await
+        let stage = Stage::set(plan, server.address(), &token).await?;
+        let mut killer = Killer { server: &mut server, plan, log: data.join(LOG_FILE), kills: 0 };
+        let rushed = rush(plan, &stage, Some(&mut killer)).await?;
+        let told = told(&stage, plan).await?;
+        let end = End { told, log: None, kills: killer.kills, seconds: rushed.seconds };
+        Ok((stage, rushed.rush, end))
     })?;
-    writeln!(out, "\nstopping the server and auditing its log")?;
     server.stop()?;
     let opener = SqliteOpener::at(data.join(LOG_FILE), std::sync::Arc::default())?;
-    let verdict = verify::verify(&mut *opener.reader()?, plan, &world.seen.borrow());
-    Ok(Report::new(plan, &world.seen.borrow(), seconds, &verdict))
+    end.log = Some(verify::read_log(&mut *opener.reader()?, &stage.sale));
+    Ok(Report::new(plan, &rush, &end))
 }
 
-/// Rehearses against a staging system. It is not killed, and its log is not read: what it answers is what counts.
+/// Rehearses on a staging system. It is not killed and its log is not read: what it answers is what counts.
 pub fn run_target(
     plan: &Plan,
-    target: std::net::SocketAddr,
+    target: SocketAddr,
     token: &str,
-    out: &mut dyn Write,
+    shop: &str,
 ) -> Result<Report, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, async {
-        refuse_live(target, token).await?;
-        let opens_at_ms = open_sale(plan, target, token).await?;
-        let world = World::new(plan.clone(), target, token.to_owned(), opens_at_ms);
-        let begun = steady();
-        watch(&world, Crowd::gather(&world), None, out).await?;
-        let verdict = verify::ask(&world).await;
-        let seen = world.seen.borrow();
-        Ok(Report::new(plan, &seen, begun.elapsed().as_secs_f64(), &verdict))
+    on_own_runtime(async {
+        stage::refuse_live(&mut Desk::new(target, token), shop).await?;
+        let stage = Stage::set(plan, target, token).await?;
+        let rushed = rush(plan, &stage, None).await?;
+        let told = told(&stage, plan).await?;
+        stage.close().await?;
+        let end = End { told, log: None, kills: 0, seconds: rushed.seconds };
+        Ok(Report::new(plan, &rushed.rush, &end))
     })
 }
 
-async fn refuse_live(target: std::net::SocketAddr, token: &str) -> Result<(), Failure> {
-    let request =
-        Request { method: "GET", path: "/v1/shops/main", token, key: None, body: "" }.bytes();
-    let answer = Connection::new(target, Duration::from_secs(10)).request(&request).await?;
-    let shop: serde_json::Value = serde_json::from_slice(&answer.body)?;
-    if answer.status != 200 {
-        return Err(format!("the target answered {}: {shop}", answer.status).into());
-    }
-    if shop["live"] == true {
-        return Err("the target's shop is live: rehearse on a staging system".into());
-    }
-    Ok(())
+/// One thread is enough for the crowd, and leaves the other cores to the server. An interrupt ends it in order.
+fn on_own_runtime<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    LocalSet::new().block_on(&runtime, async {
+        tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => Err("interrupted".into()),
+            done = work => done,
+        }
+    })
 }
 
-/// Puts the tickets on sale; when it opens, in the server's wall-clock milliseconds.
-async fn open_sale(
-    plan: &Plan,
-    address: std::net::SocketAddr,
-    token: &str,
-) -> Result<u64, Failure> {
-    let mut connection = Connection::new(address, Duration::from_secs(10));
-    let opens_at_ms = now_ms() + u64::try_from(OPENS_IN.as_millis())?;
-    let opens_at = crate::http::render::time_text(noondrop_core::Timestamp(opens_at_ms));
-    let ttl = plan.hold_ttl_seconds;
-    let sale = crowd::sale_name(plan.seed);
-    let terms = format!(
-        "{{\"title\":\"Rehearsal\",\"opens_at\":\"{opens_at}\",\"hold_seconds\":{ttl},\"hold_seconds_max\":{ttl},\"live_holds_per_buyer\":1,\"limits\":[{{\"name\":\"one-each\",\"per_buyer\":1}}]}}"
-    );
-    let item = format!("{{\"total\":{}}}", plan.tickets);
-    let steps = [
-        ("PUT", format!("/v1/sales/{sale}"), terms),
-        ("PUT", format!("/v1/sales/{sale}/items/ticket"), item),
-        ("POST", format!("/v1/sales/{sale}/publish"), String::new()),
-    ];
-    for (method, path, body) in steps {
-        let request = Request { method, path: &path, token, key: None, body: &body };
-        let answer = connection.request(&request.bytes()).await?;
-        if !(200..300).contains(&answer.status) {
-            let body = String::from_utf8_lossy(&answer.body).into_owned();
-            return Err(format!("{method} {path} was answered {}: {body}", answer.status).into());
-        }
-    }
-    Ok(opens_at_ms)
+async fn told(stage: &Stage, plan: &Plan) -> Result<Ledger, Failure> {
+    let within = Duration::from_secs(u64::from(plan.hold_ttl_seconds) + 5);
+    let item = stage.settled(within).await?;
+    Ok(Ledger { holds: stage.holds().await?, units: Units::of(&item) })
+}
+
+struct Rushed {
+    rush: Rc<Rush>,
+    seconds: f64,
 }
 
 async fn rush(
     plan: &Plan,
-    world: Rc<World>,
-    server: &mut ChildServer,
-    out: &mut dyn Write,
-) -> Result<(Rc<World>, f64), Failure> {
-    let crowd = Crowd::gather(&world);
-    let begun = steady();
-    let killer = Killer { kills: plan.kills, done: 0, tickets: plan.tickets };
-    watch(&world, crowd, Some((server, killer)), out).await?;
-    Ok((world, begun.elapsed().as_secs_f64()))
+    stage: &Stage,
+    mut killer: Option<&mut Killer<'_>>,
+) -> Result<Rushed, Failure> {
+    let now = steady();
+    let times = Times { now, opens: stage.opens, closes: stage.opens + plan.patience() };
+    let rush = Rush::new(stage.clone(), Crowd::gather(plan, times));
+    let mut all = JoinSet::new();
+    all.spawn_local(Rc::clone(&rush).tick());
+    all.spawn_local(Rc::clone(&rush).look());
+    for _ in 0..plan.connections.max(1) {
+        all.spawn_local(Rc::clone(&rush).serve());
+    }
+    let mut progress = Progress::begin();
+    // Far behind the last moment at which the crowd goes home by itself.
+    let last: Instant = times.closes + Duration::from_secs(60);
+    while !rush.is_over() {
+        if steady() >= last {
+            return Err("the rehearsal did not come to its end".into());
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        if let Some(killer) = &mut killer {
+            killer.kill_if_due(&rush).await?;
+        }
+        progress.show(&rush, killer.as_ref().map_or(0, |killer| killer.kills));
+    }
+    progress.end();
+    let seconds = now.elapsed().as_secs_f64();
+    while let Some(ended) = all.join_next().await {
+        ended?;
+    }
+    Ok(Rushed { rush, seconds })
 }
 
 /// Kills by progress, not by the clock: in the thick of the rush on any machine.
-struct Killer {
+struct Killer<'a> {
+    server: &'a mut ChildServer,
+    plan: &'a Plan,
+    log: std::path::PathBuf,
     kills: u32,
-    done: u32,
-    tickets: u32,
 }
 
-impl Killer {
-    fn is_due(&self, holds: u64) -> bool {
-        let next = u64::from(self.tickets) * u64::from(self.done + 1) / u64::from(self.kills + 1);
-        self.done < self.kills && holds >= next
-    }
-}
-
-async fn watch(
-    world: &Rc<World>,
-    crowd: Crowd,
-    mut server: Option<(&mut ChildServer, Killer)>,
-    out: &mut dyn Write,
-) -> Result<(), Failure> {
-    let mut progress = Progress::new();
-    while !crowd.is_done() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-        let holds = world.seen.borrow().holds_acknowledged();
-        if let Some((server, killer)) = &mut server
-            && killer.is_due(holds)
-        {
-            killer.done += 1;
-            world.outage(true);
-            server.kill()?;
-            server.restart()?;
-            server.ready().await?;
-            world.outage(false);
-            world.seen.borrow_mut().kills += 1;
+impl Killer<'_> {
+    async fn kill_if_due(&mut self, rush: &Rush) -> Result<(), Failure> {
+        let holds = u64::from(self.plan.tickets.min(self.plan.buyers));
+        let next = holds * u64::from(self.kills + 1) / u64::from(self.plan.kills + 1);
+        let made = rush.crowd.borrow().record.promises().len() as u64;
+        if self.kills >= self.plan.kills || made < next {
+            return Ok(());
         }
-        progress.show(&world.plan, &world.seen.borrow(), out)?;
+        rush.outage(true);
+        self.server.kill()?;
+        if self.plan.audit_each_kill {
+            let opener = SqliteOpener::at(&self.log, std::sync::Arc::default())?;
+            audit(&mut *opener.reader()?, None, &mut |_| {})?;
+        }
+        self.server.restart()?;
+        self.server.ready().await?;
+        rush.outage(false);
+        self.kills += 1;
+        Ok(())
     }
-    progress.end(out)?;
-    Ok(())
 }

@@ -15,6 +15,15 @@ const TELL_EVERY_ROWS: u64 = 512;
 /// Rows between two recounts from scratch: each walks over every hold there is.
 const RECOUNT_EVERY_ROWS: u64 = 100_000;
 
+/// How far an audit is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Rows checked.
+    pub rows: u64,
+    /// Rows to check.
+    pub of: u64,
+}
+
 /// What an audit found good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
@@ -57,12 +66,11 @@ impl Error for AuditError {
 /// every invariant of what it touched, a second set of books, and recounts from scratch. Ends at the first row that is
 /// not as it must be; what comes after it cannot be trusted.
 ///
-/// A server may run beside it: the audit ends where the log ended when it began. `progress` is told how many rows of how
-/// many are done.
+/// A server may run beside it: the audit ends where the log ended when it began. `progress` is called now and then.
 pub fn audit(
     reader: &mut dyn LogReader,
     expect: Option<PositionRef>,
-    progress: &mut dyn FnMut(u64),
+    progress: &mut dyn FnMut(Progress),
 ) -> Result<(Verdict, State), AuditError> {
     let mut scan = Scan::all(reader).map_err(|error| AuditError::of(&error, GENESIS))?;
     let head = scan.head();
@@ -71,7 +79,7 @@ pub fn audit(
         let scanned = scanned.map_err(|error| AuditError::of(&error, auditor.replay.position()))?;
         auditor.row(&scanned)?;
         if auditor.rows.is_multiple_of(TELL_EVERY_ROWS) || auditor.rows == head.seq {
-            progress(auditor.rows);
+            progress(Progress { rows: auditor.rows, of: head.seq });
         }
     }
     auditor.finish(head)

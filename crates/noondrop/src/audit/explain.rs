@@ -6,14 +6,14 @@
 use std::collections::BTreeSet;
 
 use noondrop_core::{
-    Digest16, Digester, Entry, Fact, HoldId, HoldNo, HoldView, KeyScope, KeyUse, Timestamp,
+    Digest16, Digester, Entry, Fact, HoldId, HoldNo, HoldView, KeyScope, KeyUse, State, Timestamp,
 };
 use noondrop_log::{LogReader, Position};
 use serde_json::{Value, json};
 
 use super::replay::{Naming, Replay};
 use super::scan::Scan;
-use super::sentence::sentence;
+use super::sentence::sentence as sentence_of;
 use crate::cli::Failure;
 use crate::http::render::time_text;
 use crate::ledger::{Names, fact_value};
@@ -127,6 +127,7 @@ pub fn explain(
         let scanned = scanned?;
         let (at, position) = (Timestamp(scanned.row.at), scanned.row.position());
         let shown = position.seq > bounds.after;
+        let before = facts.len();
         wanted.begin_row(position.seq);
         replay.apply_telling(&scanned, &mut |place, state| {
             let entry = &scanned.entries[place];
@@ -134,10 +135,13 @@ pub fn explain(
                 return;
             }
             let catalog = state.catalog();
-            let sentence = sentence(entry, at, Naming { catalog: &catalog, state });
+            let naming = Naming { catalog: &catalog, state };
+            let sentence = wanted.own_lapse(entry, naming);
+            let sentence = sentence.unwrap_or_else(|| sentence_of(entry, at, naming));
             let value = fact_value(entry, Names(&catalog));
             facts.push(Told { at, position, kind: entry.fact.kind(), sentence, value });
         })?;
+        facts[before..].iter_mut().for_each(|fact| name_new_hold(fact, replay.state()));
         if facts.len() >= bounds.limit {
             break;
         }
@@ -151,6 +155,18 @@ pub fn explain(
     }
     let holds = wanted.holds.iter().filter_map(|&no| replay.state().hold_by_no(no)).collect();
     Ok(Story { facts, holds, replay })
+}
+
+/// A hold has its id once its row is applied, which is after its sentence was made.
+fn name_new_hold(fact: &mut Told, state: &State) {
+    let number = fact.value["hold"].as_u64().map(HoldNo);
+    if let Some(id) = number.and_then(|no| state.hold_by_no(no)).map(|hold| hold.id.to_string()) {
+        if let Some(no) = number {
+            fact.sentence =
+                fact.sentence.replace(&format!("hold #{no} until"), &format!("{id} until"));
+        }
+        fact.value["hold_id"] = id.into();
+    }
 }
 
 /// Which facts belong to the story; widens as the log is read.
@@ -200,6 +216,17 @@ impl<'a> Wanted<'a> {
             self.created_in_row += 1;
         }
         taken
+    }
+
+    /// Holds lapse by the thousand; a story tells of its own only.
+    fn own_lapse(&self, entry: &Entry, naming: Naming<'_>) -> Option<String> {
+        let Fact::HoldsExpired(expired) = &entry.fact else { return None };
+        if *self.question == Question::All {
+            return None;
+        }
+        let own = expired.holds().filter(|(no, _)| self.holds.contains(no));
+        let own: Vec<String> = own.map(|(no, _)| naming.hold(no)).collect();
+        Some(format!("time ran out for {}: what was held came back", own.join(", ")))
     }
 
     /// The log's first fact tells the secret behind every digest; each principal may have used the key.

@@ -39,12 +39,18 @@ pub struct Options {
     /// Write the figures as JSON to this file
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Rehearse on a staging system at this address instead, for example 127.0.0.1:7878; refused if its shop is live
-    #[arg(long, value_name = "ADDRESS")]
-    pub target: Option<std::net::SocketAddr>,
+    /// Rehearse on a staging system instead, such as staging:7878; refused if its shop is live
+    #[arg(long, value_name = "URL", requires = "token_file")]
+    pub target: Option<String>,
     /// File with an admin's secret for the target
     #[arg(long, value_name = "FILE", requires = "target")]
     pub token_file: Option<PathBuf>,
+    /// The shop of that admin
+    #[arg(long, requires = "target", default_value = crate::config::DEFAULT_SHOP)]
+    pub shop: String,
+    /// Directory for the throw-away store, kept afterwards [default: a temporary one, kept if the rehearsal fails]
+    #[arg(long, value_name = "DIRECTORY", conflicts_with = "target")]
+    pub data: Option<PathBuf>,
 }
 
 fn share(text: &str) -> Result<f64, String> {
@@ -54,6 +60,7 @@ fn share(text: &str) -> Result<f64, String> {
 
 /// Rehearses; fails if anything that was promised does not hold.
 pub fn run(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
+    let kills = options.kill.unwrap_or(if options.target.is_some() { 0 } else { 2 });
     let plan = Plan {
         tickets: options.tickets,
         buyers: options.buyers,
@@ -61,37 +68,47 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
         duplicates: options.duplicates,
         abandon: options.abandon,
         hold_ttl_seconds: options.hold_ttl,
-        kills: options.kill.unwrap_or(if options.target.is_some() { 0 } else { 2 }),
+        kills,
         seed: options.seed,
+        audit_each_kill: false,
     };
-    let report = match options.target {
-        None => here(&plan, out)?,
-        Some(_) if plan.kills > 0 => {
-            return Err("--kill is for the rehearsal's own server, not for a target".into());
+    let report = match (&options.target, &options.token_file) {
+        (Some(_), _) if kills > 0 => {
+            return Err("--kill is for the rehearsal's own server, never for a target".into());
         }
-        Some(target) => {
-            let file = options.token_file.as_ref().ok_or("--target needs --token-file")?;
-            let token = std::fs::read_to_string(file)?;
-            run_target(&plan, target, token.trim(), out)?
+        (Some(url), Some(file)) => {
+            let address = super::store::address(url)?;
+            let token = super::store::read_token(file)?;
+            run_target(&plan, address, &token, &options.shop)?
         }
+        (Some(_), None) => return Err("--target needs --token-file".into()),
+        (None, _) => here(options, &plan, out)?,
     };
     report.print(out)?;
     if let Some(file) = &options.json {
-        std::fs::write(file, serde_json::to_vec_pretty(&report)?)?;
+        let mut text = serde_json::to_string_pretty(&report)?;
+        text.push('\n');
+        std::fs::write(file, text)?;
     }
-    if report.audit_ok { Ok(()) } else { Err("the rehearsal failed: see ✗ above".into()) }
+    if report.is_good() { Ok(()) } else { Err("the rehearsal failed: see ✗ above".into()) }
 }
 
-fn here(plan: &Plan, out: &mut dyn Write) -> Result<Report, Failure> {
-    let data = tempfile::Builder::new().prefix("noondrop-rehearsal-").tempdir()?;
+/// With a server of its own. A store that something went wrong with is kept.
+fn here(options: &Options, plan: &Plan, out: &mut dyn Write) -> Result<Report, Failure> {
+    let program = std::env::current_exe()?;
     writeln!(
         out,
-        "{} tickets, {} buyers, {} connections, {} kills; a throw-away server in {}",
-        plan.tickets,
-        plan.buyers,
-        plan.connections,
-        plan.kills,
-        data.path().display()
+        "{} tickets, {} buyers on {} connections, {} kills, seed {}",
+        plan.tickets, plan.buyers, plan.connections, plan.kills, plan.seed
     )?;
-    rehearse(plan, data.path(), out)
+    if let Some(data) = &options.data {
+        std::fs::create_dir_all(data)?;
+        return rehearse(plan, &program, &data.canonicalize()?);
+    }
+    let data = tempfile::Builder::new().prefix("noondrop-rehearsal-").tempdir()?;
+    let report = rehearse(plan, &program, data.path());
+    if !report.as_ref().is_ok_and(Report::is_good) {
+        writeln!(out, "the store is kept in {}", data.keep().display())?;
+    }
+    report
 }

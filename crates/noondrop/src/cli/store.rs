@@ -1,5 +1,6 @@
 //! What the verbs that read a store or ask a server share: finding the log, reading a secret, waiting for an answer.
 
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,6 +56,22 @@ pub fn read_token(path: &Path) -> Result<String, Failure> {
     match Secret::parse(text) {
         Some(secret) => Ok(secret.reveal().to_owned()),
         None => Err(format!("{} holds no secret of a principal", path.display()).into()),
+    }
+}
+
+/// The address of a server, from `http://host:port` or `host:port`.
+pub fn address(url: &str) -> Result<SocketAddr, Failure> {
+    if url.starts_with("https://") {
+        return Err(
+            "no TLS here: name the server itself, http://host:port, not the proxy before it".into(),
+        );
+    }
+    let host = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
+    let found = host.to_socket_addrs().map(|mut addresses| addresses.next());
+    match found {
+        Ok(Some(address)) => Ok(address),
+        Ok(None) => Err(format!("{host} has no address").into()),
+        Err(error) => Err(format!("{host} is not of the form host:port: {error}").into()),
     }
 }
 

@@ -1,399 +1,422 @@
 //! The buyers: they come early, press at opening, double-click, lose answers, try a second device, pay or walk away.
+//!
+//! No IO here: the crowd hands out errands, is told what came of each, and decides what its buyers do next. Each errand
+//! is one request with one key; it is sent again with that key until there is a decisive answer.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::rc::Rc;
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
-use tokio::sync::Semaphore;
-use tokio::task::JoinHandle;
+use serde::Deserialize;
 
 use super::Plan;
+use super::chances::Chances;
+use super::record::{Kind, Record, Sight};
 use crate::bench::figures::Durations;
-use crate::client::{Answer, Connection, Request};
-use crate::time::{now_ms, steady};
+use crate::client::Answer;
+use crate::http::codes::{Retry, code_row};
 
-/// How long an answer may take before a buyer gives it up and asks again.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// How long a buyer waits before he asks again after an outage.
-const AGAIN_AFTER: Duration = Duration::from_millis(25);
-/// Attempts with new keys before a buyer gives up.
-const ATTEMPTS_MAX: u32 = 200;
-/// Times that one request is sent before a buyer gives up.
-const SENDS_MAX: u32 = 2_000;
+/// How long a buyer waits before he sends again what got no answer.
+const AGAIN_AFTER: Duration = Duration::from_millis(30);
+/// What is added to it at random, so that not everybody comes back at once.
+const AGAIN_WITHIN: Duration = Duration::from_millis(60);
+/// The same after "try again with a new key", beside what the answer says.
+const RETRY_WITHIN: Duration = Duration::from_millis(250);
+/// How long after the opening buyers press: nobody's finger is faster, and no clock finer.
+const PRESS_AFTER: Duration = Duration::from_millis(20);
+/// New keys that one buyer tries before he gives up.
+const ATTEMPTS_MAX: u16 = 500;
 
-/// The sale's name; one per seed, so that a staging system can be rehearsed on again.
-#[must_use]
-pub fn sale_name(seed: u64) -> String {
-    format!("rehearsal-{seed}")
+/// What a buyer's errand is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// A hold, from his own device.
+    Press,
+    /// A hold, from his second device, with a key of its own.
+    PressElsewhere,
+    /// The confirm of the hold with this place in the record.
+    Pay(usize),
 }
 
-/// What buyers saw.
-#[derive(Debug, Default)]
-pub struct Seen {
-    /// Requests that were sent.
-    pub requests: u64,
-    /// Attempts, each with a key of its own.
+/// One request with one key, to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Errand {
+    /// Whose.
+    pub buyer: u32,
+    /// Which of his attempts.
+    pub attempt: u16,
+    /// What.
+    pub act: Act,
+    /// The buyer hangs up before the answer comes.
+    pub hangs_up: bool,
+    /// When it was first sent.
+    pub first_sent: Option<Instant>,
+}
+
+impl Errand {
+    /// What its key is known by in the record.
+    #[must_use]
+    pub fn key(&self) -> (u32, u32, Kind) {
+        let attempt = u32::from(self.attempt);
+        match self.act {
+            Act::Press => (self.buyer, attempt, Kind::Press),
+            Act::PressElsewhere => (self.buyer, attempt, Kind::PressElsewhere),
+            Act::Pay(place) => (self.buyer, u32::try_from(place).unwrap_or(u32::MAX), Kind::Pay),
+        }
+    }
+}
+
+/// An errand for later; the earlier one first, then the lower rank.
+#[derive(Clone, Copy, Debug)]
+struct Later {
+    at: Instant,
+    rank: u64,
+    errand: Errand,
+}
+
+impl Later {
+    fn order(&self) -> (Instant, u64) {
+        (self.at, self.rank)
+    }
+}
+
+impl PartialEq for Later {
+    fn eq(&self, other: &Self) -> bool {
+        self.order() == other.order()
+    }
+}
+
+impl Eq for Later {}
+
+impl PartialOrd for Later {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Later {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+/// What one buyer is like.
+#[derive(Clone, Copy, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "habits that come in every combination")]
+struct Habits {
+    early: bool,
+    double_clicks: bool,
+    loses_answer: bool,
+    loses_receipt: bool,
+    second_device: bool,
+    abandons: bool,
+    hesitates: Duration,
+    rank: u32,
+}
+
+impl Habits {
+    fn of(plan: &Plan, buyer: u32) -> Self {
+        let mut chances = Chances::of(plan.seed, buyer);
+        let hesitates_seconds_max = (f64::from(plan.hold_ttl_seconds) / 8.0).min(0.25);
+        Self {
+            early: chances.hit(0.03),
+            double_clicks: chances.hit(plan.duplicates),
+            loses_answer: chances.hit(0.03),
+            loses_receipt: chances.hit(0.03),
+            second_device: chances.hit(0.05),
+            abandons: chances.hit(plan.abandon),
+            hesitates: Duration::from_secs_f64(hesitates_seconds_max * chances.draw()),
+            rank: chances.bits(),
+        }
+    }
+}
+
+/// When the crowd gathers, presses and goes home.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// Now.
+    pub now: Instant,
+    /// The sale opens.
+    pub opens: Instant,
+    /// From then on nobody tries again.
+    pub closes: Instant,
+}
+
+/// What buyers saw, counted.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Attempts that were decided, each with a key of its own.
     pub attempts: u64,
-    /// Decisive answers by code; `held` and `confirmed` are successes.
+    /// Decided attempts and payments, by outcome.
     pub outcomes: BTreeMap<String, u64>,
     /// Answers from the record.
     pub replays: u64,
-    /// Answers to one key that were not alike.
-    pub differing: u64,
-    /// Times that the server was killed.
-    pub kills: u32,
-    /// Requests without an answer.
-    pub lost_answers: u64,
-    /// Buyers who gave up: a bound was reached, which is a failure.
+    /// Buyers who stopped trying with tickets left: a bound was reached.
     pub gave_up: u64,
-    /// Holds that were acknowledged: id by key.
-    pub holds: BTreeMap<String, String>,
-    /// Holds whose confirm was acknowledged.
-    pub confirmed: Vec<String>,
-    /// From sending to the answer, of single exchanges.
-    pub exchanges: Durations,
-    /// From a buyer's first sending to a decisive answer, outages and all.
+    /// Buyers who had at least one decisive answer.
+    pub heard: u32,
+    /// From a buyer's first sending of a key to its decisive answer, outages and all.
     pub waits: Durations,
-    /// First answer per key: status and a hash of the body.
-    answers: BTreeMap<String, (u16, [u8; 32])>,
 }
 
-impl Seen {
-    /// Holds that were acknowledged so far.
-    #[must_use]
-    pub fn holds_acknowledged(&self) -> u64 {
-        self.holds.len() as u64
-    }
-
+impl Tally {
     /// How often an outcome was seen.
     #[must_use]
     pub fn outcome(&self, code: &str) -> u64 {
-        self.outcomes.get(code).copied().unwrap_or(0)
-    }
-
-    /// Notes a decisive answer to a key. All answers to one key must be alike, to the byte.
-    pub fn note(&mut self, key: &str, answer: &Answer) {
-        let hash = *blake3::hash(&answer.body).as_bytes();
-        let first = self.answers.entry(key.to_owned()).or_insert((answer.status, hash));
-        if *first != (answer.status, hash) {
-            self.differing += 1;
-        }
-        self.replays += u64::from(answer.replayed);
-    }
-
-    fn count(&mut self, code: &str) {
-        *self.outcomes.entry(code.to_owned()).or_default() += 1;
+        self.outcomes.get(code).copied().unwrap_or_default()
     }
 }
 
-/// What all buyers share.
-pub struct World {
-    /// What is rehearsed.
-    pub plan: Plan,
-    address: SocketAddr,
-    token: String,
-    opens_at_ms: u64,
-    places: Semaphore,
-    idle: RefCell<Vec<Connection>>,
-    down: Cell<bool>,
-    outages: Cell<u64>,
-    /// What buyers saw.
-    pub seen: RefCell<Seen>,
+#[derive(Clone, Copy, Debug, Default)]
+struct Buyer {
+    attempt: u16,
+    heard: bool,
 }
 
-impl World {
-    /// Before anybody came.
-    #[must_use]
-    pub fn new(plan: Plan, address: SocketAddr, token: String, opens_at_ms: u64) -> Rc<Self> {
-        let connections = plan.connections.max(1);
-        let idle = (0..connections).map(|_| Connection::new(address, ANSWER_WITHIN)).collect();
-        Rc::new(Self {
-            plan,
-            address,
-            token,
-            opens_at_ms,
-            places: Semaphore::new(connections),
-            idle: RefCell::new(idle),
-            down: Cell::new(false),
-            outages: Cell::new(0),
-            seen: RefCell::default(),
-        })
-    }
-
-    /// Tells that the server is down, or up again.
-    pub fn outage(&self, down: bool) {
-        self.down.set(down);
-        self.outages.set(self.outages.get() + 1);
-    }
-
-    /// Asks something that is no purchase.
-    pub async fn get(&self, path: &str) -> Option<Answer> {
-        let request =
-            Request { method: "GET", path, token: &self.token, key: None, body: "" }.bytes();
-        Connection::new(self.address, ANSWER_WITHIN).request(&request).await.ok()
-    }
-
-    async fn exchange(&self, request: &[u8], hang_up: bool) -> Option<Answer> {
-        let _place = self.places.acquire().await.ok()?;
-        let mut connection = self.idle.borrow_mut().pop().expect("a place has a connection");
-        self.seen.borrow_mut().requests += 1;
-        let (sent, outages) = (steady(), self.outages.get());
-        let answer = if hang_up {
-            // Nothing came back, whatever became of it.
-            let _ = connection.send_and_hang_up(request).await;
-            None
-        } else {
-            connection.request(request).await.ok()
-        };
-        let mut seen = self.seen.borrow_mut();
-        if answer.is_none() {
-            seen.lost_answers += 1;
-        } else if outages == self.outages.get() && !self.down.get() {
-            seen.exchanges.push(sent.elapsed());
-        }
-        self.idle.borrow_mut().push(connection);
-        answer
-    }
-
-    /// Sends one request with one key until there is a decisive answer, obeying `retry`.
-    async fn decide(&self, path: &str, key: &str, body: &str, mut hang_up: bool) -> Option<Answer> {
-        let token = &self.token;
-        let request = Request { method: "POST", path, token, key: Some(key), body }.bytes();
-        let first = steady();
-        for _ in 0..SENDS_MAX {
-            let answer = self.exchange(&request, std::mem::take(&mut hang_up)).await;
-            match answer {
-                // Not decided, or not known: the same key tells.
-                None => tokio::time::sleep(AGAIN_AFTER).await,
-                Some(answer) if matches!(answer.status, 429 | 500..) => {
-                    tokio::time::sleep(AGAIN_AFTER).await;
-                }
-                Some(answer) if is_before_opening(&answer) => {
-                    tokio::time::sleep(self.until_opening().max(AGAIN_AFTER)).await;
-                }
-                Some(answer) => {
-                    let mut seen = self.seen.borrow_mut();
-                    seen.note(key, &answer);
-                    seen.waits.push(waited(first));
-                    return Some(answer);
-                }
-            }
-        }
-        self.seen.borrow_mut().gave_up += 1;
-        None
-    }
-
-    fn until_opening(&self) -> Duration {
-        Duration::from_millis(self.opens_at_ms.saturating_sub(now_ms()))
-    }
-}
-
-fn waited(since: Instant) -> Duration {
-    since.elapsed()
-}
-
-fn is_before_opening(answer: &Answer) -> bool {
-    answer.status == 409 && code(answer) == "sale_not_open"
-}
-
-fn code(answer: &Answer) -> String {
-    let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-    body["code"].as_str().unwrap_or("unreadable").to_owned()
-}
-
-/// All buyers, on their way.
+/// All of them.
 pub struct Crowd {
-    buyers: Vec<JoinHandle<()>>,
+    plan: Plan,
+    closes: Instant,
+    buyers: Vec<Buyer>,
+    /// What was promised comes before what is new: payments, and everything sent again.
+    urgent: VecDeque<Errand>,
+    presses: VecDeque<Errand>,
+    later: BinaryHeap<Reverse<Later>>,
+    out: usize,
+    jitter: Chances,
+    /// What they counted.
+    pub tally: Tally,
+    /// What they were told.
+    pub record: Record,
+}
+
+/// The part of a hold that a buyer keeps.
+#[derive(Deserialize)]
+struct Held<'a> {
+    id: &'a str,
+    fence: u64,
+}
+
+#[derive(Deserialize)]
+struct Refused<'a> {
+    code: &'a str,
 }
 
 impl Crowd {
-    /// Sends everybody off.
+    /// Everybody is there, and waits for the opening.
     #[must_use]
-    pub fn gather(world: &Rc<World>) -> Self {
-        let buyers = (0..world.plan.buyers)
-            .map(|number| {
-                let buyer = Buyer::new(world, number);
-                crate::tasks::spawn_here(buyer.live())
-            })
-            .collect();
-        Self { buyers }
+    pub fn gather(plan: &Plan, times: Times) -> Self {
+        let mut crowd = Self {
+            plan: plan.clone(),
+            closes: times.closes,
+            buyers: vec![Buyer::default(); plan.buyers as usize],
+            urgent: VecDeque::new(),
+            presses: VecDeque::new(),
+            later: BinaryHeap::new(),
+            out: 0,
+            jitter: Chances::of(plan.seed, u32::MAX),
+            tally: Tally::default(),
+            record: Record::default(),
+        };
+        for buyer in 0..plan.buyers {
+            crowd.enter(buyer, times);
+        }
+        crowd
+    }
+
+    fn enter(&mut self, buyer: u32, times: Times) {
+        let habits = Habits::of(&self.plan, buyer);
+        let at = if habits.early { times.now } else { times.opens + PRESS_AFTER };
+        let errand = |act| Errand { buyer, attempt: 0, act, hangs_up: false, first_sent: None };
+        let mut errands = vec![Errand { hangs_up: habits.loses_answer, ..errand(Act::Press) }];
+        if habits.double_clicks {
+            errands.push(errand(Act::Press));
+        }
+        if habits.second_device {
+            errands.push(errand(Act::PressElsewhere));
+        }
+        for (place, errand) in (0..).zip(errands) {
+            // Side by side, so that they are sent at once.
+            let rank = u64::from(habits.rank) << 8 | place;
+            self.later.push(Reverse(Later { at, rank, errand }));
+        }
+    }
+
+    /// The next errand, to be sent now.
+    pub fn take(&mut self, now: Instant) -> Option<Errand> {
+        self.release(now);
+        let errand = self.urgent.pop_front().or_else(|| self.presses.pop_front())?;
+        self.out += 1;
+        Some(Errand { first_sent: errand.first_sent.or(Some(now)), ..errand })
+    }
+
+    /// Moves what is due to where it is taken from; whether anything can be taken.
+    pub fn release(&mut self, now: Instant) -> bool {
+        while self.later.peek().is_some_and(|Reverse(later)| later.at <= now) {
+            let Some(Reverse(Later { errand, .. })) = self.later.pop() else { break };
+            let is_new = errand.first_sent.is_none() && !matches!(errand.act, Act::Pay(_));
+            if is_new { self.presses.push_back(errand) } else { self.urgent.push_back(errand) }
+        }
+        !(self.urgent.is_empty() && self.presses.is_empty())
     }
 
     /// Whether everybody has gone home.
     #[must_use]
-    pub fn is_done(&self) -> bool {
-        self.buyers.iter().all(JoinHandle::is_finished)
+    pub fn is_over(&self) -> bool {
+        self.out == 0 && self.urgent.is_empty() && self.presses.is_empty() && self.later.is_empty()
     }
-}
 
-/// One buyer, and his habits.
-#[expect(clippy::struct_excessive_bools, reason = "habits are independent of each other")]
-struct Buyer {
-    world: Rc<World>,
-    number: u32,
-    early: bool,
-    double_clicks: bool,
-    loses_answer: bool,
-    second_device: bool,
-    abandons: bool,
-    hesitates: Duration,
-}
+    /// Buyers who mean to pay, and so must get a ticket while there are any.
+    #[must_use]
+    pub fn willing(plan: &Plan) -> u64 {
+        (0..plan.buyers).filter(|&buyer| !Habits::of(plan, buyer).abandons).count() as u64
+    }
 
-impl Buyer {
-    fn new(world: &Rc<World>, number: u32) -> Self {
-        let plan = &world.plan;
-        let mut chances = Chances::new(plan.seed, number);
-        Self {
-            world: world.clone(),
-            number,
-            early: chances.next() < 0.05,
-            double_clicks: chances.next() < plan.duplicates,
-            loses_answer: chances.next() < 0.02,
-            second_device: chances.next() < 0.05,
-            abandons: chances.next() < plan.abandon,
-            hesitates: Duration::from_millis(200).mul_f64(chances.next()),
+    /// What came of an errand; no answer: nobody knows.
+    pub fn settle(&mut self, errand: Errand, answer: Option<&Answer>, now: Instant) {
+        self.out -= 1;
+        let again = Errand { hangs_up: false, ..errand };
+        let Some(answer) = answer else { return self.again(again, AGAIN_AFTER, now) };
+        let success = (200..300).contains(&answer.status);
+        let code = if success { "" } else { code_of(answer) };
+        let row = code_row(code);
+        if !success && !row.recorded {
+            return self.not_decided(again, answer, code, row.retry, now);
+        }
+        self.tally.replays += u64::from(answer.replayed);
+        match self.record.note(errand.key(), answer) {
+            // A repeat: it was compared, and the first answer is what the buyer acts on.
+            Sight::Again => {}
+            Sight::First => self.decided(errand, answer, code, now),
         }
     }
 
-    async fn live(self) {
-        let wait = self.world.until_opening();
-        if !self.early {
-            tokio::time::sleep(wait).await;
+    fn not_decided(
+        &mut self,
+        errand: Errand,
+        answer: &Answer,
+        code: &str,
+        retry: Retry,
+        now: Instant,
+    ) {
+        if code == "internal" || retry != Retry::SameKey {
+            self.record.unexpected(&format!("{} {code}", answer.status));
         }
-        let Some((id, fence)) = self.hold().await else { return };
-        if self.second_device {
-            self.try_second_device().await;
-        }
-        if self.abandons {
-            self.world.seen.borrow_mut().count("abandoned");
+        if retry != Retry::SameKey {
             return;
         }
-        tokio::time::sleep(self.hesitates).await;
-        self.pay(id, fence).await;
+        let early = code == "sale_not_open";
+        // Before the opening nothing was sent that could be decided.
+        let errand = Errand { first_sent: errand.first_sent.filter(|_| !early), ..errand };
+        let wait = answer.retry_after_seconds.map_or(AGAIN_AFTER, Duration::from_secs);
+        self.again(errand, if early { wait } else { wait.min(Duration::from_secs(1)) }, now);
     }
 
-    fn body(&self) -> String {
-        let sale = sale_name(self.world.plan.seed);
-        let number = self.number;
-        format!(
-            "{{\"sale\":\"{sale}\",\"buyer\":\"buyer-{number}\",\"lines\":[{{\"item\":\"ticket\",\"quantity\":1}}]}}"
-        )
-    }
-
-    /// Tries until there is a ticket, or none left for him.
-    async fn hold(&self) -> Option<(String, u64)> {
-        let body = self.body();
-        for attempt in 1..=ATTEMPTS_MAX {
-            let key = format!("cart-{}.v{attempt}", self.number);
-            self.world.seen.borrow_mut().attempts += 1;
-            let answer = self.press(&key, &body, attempt == 1).await?;
-            if answer.status == 201 {
-                return self.held(&key, &answer);
-            }
-            let code = code(&answer);
-            self.world.seen.borrow_mut().count(&code);
-            if code != "all_held" && code != "not_enough_free" {
-                return None;
-            }
-            // `retry: new_key`, once something may have come free.
-            let seconds = answer.retry_after_seconds.unwrap_or(1).min(5);
-            tokio::time::sleep(Duration::from_millis(seconds * 1_000)).await;
-        }
-        self.world.seen.borrow_mut().gave_up += 1;
-        None
-    }
-
-    async fn press(&self, key: &str, body: &str, first: bool) -> Option<Answer> {
-        let hang_up = first && self.loses_answer;
-        if !(first && self.double_clicks) {
-            return self.world.decide("/v1/holds", key, body, hang_up).await;
-        }
-        let click = || self.world.decide("/v1/holds", key, body, hang_up);
-        let (one, other) = tokio::join!(click(), click());
-        one.or(other)
-    }
-
-    fn held(&self, key: &str, answer: &Answer) -> Option<(String, u64)> {
-        let body: Value = serde_json::from_slice(&answer.body).ok()?;
-        let id = body["id"].as_str()?.to_owned();
-        let fence = body["fence"].as_u64()?;
-        let mut seen = self.world.seen.borrow_mut();
-        seen.count("held");
-        seen.holds.insert(key.to_owned(), id.clone());
-        Some((id, fence))
-    }
-
-    /// The same buyer elsewhere: a distinct attempt, which must lose.
-    async fn try_second_device(&self) {
-        let key = format!("phone-{}.v1", self.number);
-        self.world.seen.borrow_mut().attempts += 1;
-        let Some(answer) = self.world.decide("/v1/holds", &key, &self.body(), false).await else {
+    /// The same request with the same key, after a while. What was begun is ended also after closing time, for a while.
+    fn again(&mut self, errand: Errand, wait: Duration, now: Instant) {
+        let last = self.closes + Duration::from_secs(10);
+        if now >= last {
+            self.tally.gave_up += 1;
             return;
+        }
+        let at = now + wait + self.jitter.up_to(AGAIN_WITHIN);
+        self.send_at(errand, at);
+    }
+
+    fn send_at(&mut self, errand: Errand, at: Instant) {
+        let rank = u64::from(self.jitter.bits()) << 8;
+        self.later.push(Reverse(Later { at, rank, errand }));
+    }
+
+    fn decided(&mut self, errand: Errand, answer: &Answer, code: &str, now: Instant) {
+        if let Some(first_sent) = errand.first_sent {
+            self.tally.waits.push(now.saturating_duration_since(first_sent));
+        }
+        let buyer = &mut self.buyers[errand.buyer as usize];
+        if !std::mem::replace(&mut buyer.heard, true) {
+            self.tally.heard += 1;
+        }
+        match errand.act {
+            Act::Press | Act::PressElsewhere => self.pressed(errand, answer, code, now),
+            Act::Pay(place) => self.paid(errand, place, code, now),
+        }
+    }
+
+    fn count(&mut self, code: &str) {
+        *self.tally.outcomes.entry(code.to_owned()).or_default() += 1;
+    }
+
+    fn pressed(&mut self, errand: Errand, answer: &Answer, code: &str, now: Instant) {
+        self.tally.attempts += 1;
+        if code.is_empty() {
+            return self.held(errand, answer, now);
+        }
+        self.count(code);
+        match code {
+            "all_held" | "not_enough_free" if errand.act == Act::Press => {
+                let wait = Duration::from_secs(answer.retry_after_seconds.unwrap_or(1).min(5));
+                let at = now + wait + self.jitter.up_to(RETRY_WITHIN);
+                self.press_again(errand.buyer, at);
+            }
+            "all_held" | "not_enough_free" | "sold_out" | "buyer_has_hold" | "limit_per_buyer" => {}
+            other => self.record.unexpected(other),
+        }
+    }
+
+    fn held(&mut self, errand: Errand, answer: &Answer, now: Instant) {
+        let held = serde_json::from_slice::<Held<'_>>(&answer.body).ok();
+        let id = held.as_ref().and_then(|held| held.id.parse().ok());
+        let (Some(held), Some(id)) = (held, id) else {
+            return self.record.unexpected("a hold that cannot be read");
         };
-        let mut seen = self.world.seen.borrow_mut();
-        if answer.status == 201 {
-            // His first hold had lapsed meanwhile: then this one is his.
-            drop(seen);
-            if let Some((id, fence)) = self.held(&key, &answer) {
-                self.pay(id, fence).await;
-            }
-        } else {
-            seen.count(&code(&answer));
+        self.count("held");
+        let place = self.record.hold(errand.buyer, id, held.fence);
+        let habits = Habits::of(&self.plan, errand.buyer);
+        if habits.abandons {
+            self.count("walked away");
+            return;
+        }
+        let at = now + habits.hesitates;
+        let pay = Errand { act: Act::Pay(place), first_sent: None, ..errand };
+        self.send_at(Errand { hangs_up: habits.loses_receipt, ..pay }, at);
+        if habits.double_clicks {
+            self.send_at(Errand { hangs_up: false, ..pay }, at);
         }
     }
 
-    async fn pay(&self, id: String, fence: u64) {
-        let key = format!("pay-{id}");
-        let body = format!("{{\"fence\":{fence},\"payment_ref\":\"pi-{}\"}}", self.number);
-        let path = format!("/v1/holds/{id}/confirm");
-        let Some(answer) = self.world.decide(&path, &key, &body, false).await else { return };
-        let mut seen = self.world.seen.borrow_mut();
-        if answer.status == 200 {
-            seen.count("confirmed");
-            seen.confirmed.push(id);
+    fn paid(&mut self, errand: Errand, place: usize, code: &str, now: Instant) {
+        if code.is_empty() {
+            self.count("confirmed");
+            return self.record.confirm(place);
+        }
+        self.count(&format!("confirm: {code}"));
+        if code == "hold_expired" {
+            // Too late: the money goes back, and he tries for another ticket.
+            let at = now + self.jitter.up_to(RETRY_WITHIN);
+            self.press_again(errand.buyer, at);
         } else {
-            let code = code(&answer);
-            seen.count(&format!("confirm: {code}"));
+            self.record.unexpected(&format!("confirm: {code}"));
         }
     }
+
+    /// A new attempt with a new key, unless it is late.
+    fn press_again(&mut self, buyer: u32, at: Instant) {
+        let known = &mut self.buyers[buyer as usize];
+        if at >= self.closes || known.attempt >= ATTEMPTS_MAX {
+            self.tally.gave_up += 1;
+            return;
+        }
+        known.attempt += 1;
+        let attempt = known.attempt;
+        let errand = Errand { buyer, attempt, act: Act::Press, hangs_up: false, first_sent: None };
+        self.send_at(errand, at);
+    }
 }
 
-/// Chances of one buyer: from the seed, so that the same seed makes the same crowd.
-struct Chances {
-    hash: blake3::OutputReader,
-}
-
-impl Chances {
-    fn new(seed: u64, number: u32) -> Self {
-        let mut hasher = blake3::Hasher::new();
-        hasher.update(&seed.to_le_bytes()).update(&number.to_le_bytes());
-        Self { hash: hasher.finalize_xof() }
-    }
-
-    /// At least 0, below 1.
-    fn next(&mut self) -> f64 {
-        let mut bytes = [0; 4];
-        self.hash.fill(&mut bytes);
-        f64::from(u32::from_le_bytes(bytes)) / (f64::from(u32::MAX) + 1.0)
-    }
+fn code_of(answer: &Answer) -> &str {
+    serde_json::from_slice::<Refused<'_>>(&answer.body).map_or("internal", |refused| refused.code)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_differing_answer_to_one_key_is_noticed() {
-        let mut seen = Seen::default();
-        let answer = Answer { status: 201, body: b"{}".to_vec(), ..Answer::default() };
-        seen.note("k", &answer);
-        seen.note("k", &Answer { replayed: true, ..answer.clone() });
-        assert_eq!((seen.differing, seen.replays), (0, 1));
-        seen.note("k", &Answer { body: b"{ }".to_vec(), ..answer.clone() });
-        seen.note("k", &Answer { status: 200, ..answer });
-        assert_eq!(seen.differing, 2);
-    }
-}
+#[path = "crowd_tests.rs"]
+mod tests;

@@ -12,6 +12,8 @@ use crate::time::steady;
 
 /// How long a start may take.
 const READY_WITHIN: Duration = Duration::from_secs(20);
+/// How long a stop may take; longer than the grace that the server gives its connections.
+const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A child that serves.
 #[derive(Debug)]
@@ -35,11 +37,19 @@ impl ChildServer {
     }
 
     fn start_with(data: &Path, more: &'static [&'static str]) -> Result<Self, Failure> {
-        let program = std::env::current_exe()?;
+        Self::start_program(&std::env::current_exe()?, data, more)
+    }
+
+    /// Starts a given program of ours, for whoever is another one himself.
+    pub fn start_program(
+        program: &Path,
+        data: &Path,
+        more: &'static [&'static str],
+    ) -> Result<Self, Failure> {
         // Somebody could take the port between here and the start; then the start says so.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-        let child = spawn(&program, data, address, more)?;
-        Ok(Self { program, data: data.to_owned(), address, more, child })
+        let child = spawn(program, data, address, more)?;
+        Ok(Self { program: program.to_owned(), data: data.to_owned(), address, more, child })
     }
 
     /// Where it listens.
@@ -90,8 +100,19 @@ impl ChildServer {
         if let Some(process) = rustix::process::Pid::from_raw(id) {
             rustix::process::kill_process(process, rustix::process::Signal::TERM)?;
         }
-        self.child.wait()?;
-        Ok(())
+        let begun = steady();
+        while begun.elapsed() < STOPPED_WITHIN {
+            if let Some(status) = self.child.try_wait()? {
+                let well = status.success();
+                return if well {
+                    Ok(())
+                } else {
+                    Err(format!("the server ended with {status}").into())
+                };
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        Err("the server did not stop in time".into())
     }
 }
 

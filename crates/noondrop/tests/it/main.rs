@@ -1,8 +1,10 @@
 //! The integration tests of the program and of the house, in one binary.
 
+mod audit;
 mod http;
 mod http_docs;
 mod http_openapi;
 mod http_world;
-mod rehearsal;
+mod program;
+mod rehearse;
 mod tidy;
