@@ -186,7 +186,7 @@ pub(crate) fn from_snapshot(
     Ok(Replayed::nothing())
 }
 
-fn is_of(meta: &SnapshotMeta, row: &Row) -> bool {
+pub(crate) fn is_of(meta: &SnapshotMeta, row: &Row) -> bool {
     row.position() == meta.position && row.state_sum == meta.state_sum
 }
 

@@ -38,6 +38,13 @@ pub enum TroubleCause {
     LogEmptied,
     /// The log's history keeps changing.
     HistoryUnsettled,
+    /// The log shows less than it was found to have.
+    OldView {
+        /// Where its rows end for us.
+        ours: Position,
+        /// Where they end.
+        head: Position,
+    },
     /// The clock's own facts, or the engine's, do not fit.
     Rules(String),
 }
@@ -52,6 +59,9 @@ impl fmt::Display for TroubleCause {
                 f.write_str("the log lost all its rows; restart to begin a new one")
             }
             Self::HistoryUnsettled => f.write_str("the log's history keeps changing"),
+            Self::OldView { ours, head } => {
+                write!(f, "the log shows its rows up to {ours} only, and has them up to {head}")
+            }
             Self::Rules(what) => f.write_str(what),
         }
     }
@@ -63,7 +73,10 @@ impl Error for TroubleCause {
             Self::Append(cause) => Some(cause),
             Self::Log(cause) => Some(cause),
             Self::Replay(cause) => Some(cause),
-            Self::LogEmptied | Self::HistoryUnsettled | Self::Rules(_) => None,
+            Self::LogEmptied
+            | Self::HistoryUnsettled
+            | Self::OldView { .. }
+            | Self::Rules(_) => None,
         }
     }
 }
@@ -87,7 +100,9 @@ impl From<TroubleCause> for StartError {
             TroubleCause::Log(error) => Self::Log(error),
             TroubleCause::Replay(error) => Self::Replay(error),
             TroubleCause::Rules(what) => Self::Misfit(what),
-            TroubleCause::LogEmptied | TroubleCause::HistoryUnsettled => Self::Unwritten,
+            TroubleCause::LogEmptied
+            | TroubleCause::HistoryUnsettled
+            | TroubleCause::OldView { .. } => Self::Unwritten,
         }
     }
 }
@@ -150,13 +165,15 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
     /// Comes to the head of the log, whatever happened before. Who waited for a row of unknown end
     /// is answered, or waits for the next turn.
     pub(crate) fn stand(&mut self, answers: &mut Vec<Answered>) -> Result<Reading, TroubleCause> {
-        if self.trouble.is_some() {
-            self.log.recover()?;
-        }
+        let durable = if self.trouble.is_some() { Some(self.log.recover()?) } else { None };
         if self.distrusted {
             self.reload(answers)?;
         }
         let source_ms = self.learn(answers)?;
+        // What is durable was found out by recovering; a view that shows less tells nothing about a row of unknown end.
+        if let Some(head) = durable.filter(|head| head.seq > self.position.seq) {
+            return Err(TroubleCause::OldView { ours: self.position, head });
+        }
         if let Some(tried) = self.tried.take() {
             info!(row = tried.row.seq, "a row of unknown end is not in the log; deciding again");
             self.wait_again(tried.answers, answers);

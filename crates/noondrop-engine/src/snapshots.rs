@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::error::Causes;
 use crate::oneshot::{self, Receiver, Sender};
 use crate::queue::lock;
-use crate::replay::{ReplayError, from_snapshot};
+use crate::replay::{ReplayError, from_snapshot, is_of};
 
 /// The gentlest a thread can be without special rights.
 const NICENESS: i32 = 19;
@@ -258,7 +258,12 @@ pub fn build(opener: &dyn LogOpener, keep: usize, until: u64) -> Result<Position
         written
     };
     snapshots.write(&meta, &mut fill).map_err(SnapshotFailed::Store)?;
-    if let Err(error) = snapshots.prune(keep.max(1)) {
+    // Snapshots of a history that the log lost have the highest numbers, and must not push out this one.
+    let mut is_wanted = |meta: &SnapshotMeta| match reader.row(meta.position.seq) {
+        Ok(row) => row.is_some_and(|row| is_of(meta, &row)),
+        Err(_unreadable_now) => true,
+    };
+    if let Err(error) = snapshots.prune(keep.max(1), &mut is_wanted) {
         warn!(error = %Causes(&error), "old snapshots could not be deleted");
     }
     Ok(meta.position)

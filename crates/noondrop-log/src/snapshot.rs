@@ -51,8 +51,14 @@ pub trait Snapshots: Send + Sync {
         fill: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
     ) -> Result<(), LogError>;
 
-    /// Deletes all but the newest `keep`, and what interrupted writes have left behind.
-    fn prune(&self, keep: usize) -> Result<(), LogError>;
+    /// Deletes all but the newest `keep` of those that `wanted` accepts, and what interrupted writes
+    /// have left behind. The snapshots of a history that the log lost are not wanted: their numbers
+    /// are the highest, and they would push out every new one.
+    fn prune(
+        &self,
+        keep: usize,
+        wanted: &mut dyn FnMut(&SnapshotMeta) -> bool,
+    ) -> Result<(), LogError>;
 
     /// The newest snapshot that is whole and that `wanted` accepts, opened. Damaged ones are
     /// passed over with a warning.

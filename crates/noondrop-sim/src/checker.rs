@@ -62,6 +62,17 @@ pub struct Checker {
     pub judged: u64,
 }
 
+/// What a turn of a process gave.
+#[derive(Clone, Copy, Default)]
+pub struct Given<'a> {
+    /// Its answers, in their order.
+    pub replies: &'a [&'a Reply],
+    /// The store failed before it: some answers may be of a row of unknown end, which another process read before.
+    pub after_trouble: bool,
+    /// How many rows of its own it wrote, or found written.
+    pub own_rows: u64,
+}
+
 /// A command of a row, as its facts tell of it.
 struct Slot<'a> {
     kind: SlotKind,
@@ -138,25 +149,23 @@ impl Checker {
     pub fn from_the_log(&self, reader: &mut dyn LogReader, until: u64) -> Result<Self, Finding> {
         let registered = self.registered.clone();
         let mut fresh = Self { registered, keys_scarce: self.keys_scarce, ..Self::default() };
-        fresh.follow(reader, until, &[], false)?;
+        fresh.follow(reader, until, Given::default())?;
         Ok(fresh)
     }
 
-    /// Reads on to row `until`, and judges the answers that came with it, in the order in which they were given. After
-    /// trouble some of them may be of a row of unknown end, which another process read before.
+    /// Reads on to row `until`, and judges the answers that came with it, in the order in which they were given.
     pub fn follow(
         &mut self,
         reader: &mut dyn LogReader,
         until: u64,
-        replies: &[&Reply],
-        after_trouble: bool,
+        given: Given<'_>,
     ) -> Result<(), Finding> {
-        let mut left = replies;
+        let mut left = given.replies;
         // Answers to rows that were seen before: from the record, or of a row that another process read first.
         let late = left.iter().take_while(|reply| reply.position.seq <= self.position().seq);
         let late = late.count();
         for reply in &left[..late] {
-            self.judge_without_row(reply, after_trouble)?;
+            self.judge_without_row(reply, given.after_trouble)?;
         }
         left = &left[late..];
         while self.position().seq < until {
@@ -170,7 +179,15 @@ impl Checker {
             }
             for row in rows.iter().take_while(|row| row.seq <= until) {
                 let here = left.iter().take_while(|reply| reply.position.seq <= row.seq).count();
-                self.absorb(row, &left[..here])?;
+                if given.own_rows == 0 {
+                    // Somebody else's row: what was answered at it came after it.
+                    self.absorb(row, &[])?;
+                    for reply in &left[..here] {
+                        self.judge_without_row(reply, false)?;
+                    }
+                } else {
+                    self.absorb(row, &left[..here])?;
+                }
                 left = &left[here..];
             }
         }

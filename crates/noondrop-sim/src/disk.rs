@@ -344,7 +344,11 @@ impl Snapshots for SimSnapshots {
         self.inner.write(meta, fill)
     }
 
-    fn prune(&self, keep: usize) -> Result<(), LogError> {
-        self.inner.prune(keep)
+    fn prune(
+        &self,
+        keep: usize,
+        wanted: &mut dyn FnMut(&SnapshotMeta) -> bool,
+    ) -> Result<(), LogError> {
+        self.inner.prune(keep, wanted)
     }
 }

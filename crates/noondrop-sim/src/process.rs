@@ -44,6 +44,8 @@ pub struct Running {
     pub knows_after: u64,
     /// The rows that the log lost under it, as long as it has not noticed.
     pub unnoticed: Vec<Row>,
+    /// Rows of its own that the checker knows of.
+    pub rows_written: u64,
     /// What bounds the time of its turns.
     pub anchor: Anchor,
     /// Its store failed at the end of its last turn: the next row may be one that it had decided before.
@@ -155,6 +157,7 @@ impl Process {
                     history_changes,
                     knows_after,
                     unnoticed,
+                    rows_written: 0,
                     anchor,
                     was_in_trouble: false,
                 });

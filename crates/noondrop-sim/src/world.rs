@@ -9,7 +9,7 @@ use noondrop_engine::{Answered, Reply};
 use noondrop_log::{Log, LogReader, Position, Row};
 
 use crate::callers::{Callers, Manners};
-use crate::checker::{Checker, Finding};
+use crate::checker::{Checker, Finding, Given};
 use crate::clock::{HostClock, VirtualTime};
 use crate::dice::Dice;
 use crate::disk::Disk;
@@ -478,18 +478,19 @@ impl World {
             ));
         }
         let before = self.checker.position().seq;
-        let late = running.was_in_trouble;
-        self.checker.follow(&mut *self.reader, position.seq, replies, late)?;
+        let rows_written = running.sequencer.tally().rows;
+        let given = Given {
+            replies,
+            after_trouble: running.was_in_trouble,
+            own_rows: rows_written - running.rows_written,
+        };
+        self.checker.follow(&mut *self.reader, position.seq, given)?;
+        let running = self.processes[process].running.as_mut().expect("it just took a turn");
+        running.rows_written = rows_written;
         let rows = self.reader.page(before, 1_000, 1 << 24).map_err(|error| error.to_string())?;
         for row in rows.iter().filter(|row| row.seq <= position.seq) {
             self.trace.bytes(&row.digest);
             self.check_time(process, row)?;
-        }
-        if position.seq > before
-            && let Some(running) = &mut self.processes[process].running
-            && !running.was_in_trouble
-        {
-            running.anchor.last_row_ms = self.time.elapsed_ms();
         }
         let found = self.reader.row(position.seq).map_err(|error| error.to_string())?;
         if found.is_none_or(|row| row.position() != position) {
@@ -518,15 +519,20 @@ impl World {
         let elapsed = self.time.elapsed_ms();
         let alone = self.processes.len() == 1;
         let running = self.processes[process].running.as_mut().expect("it just took a turn");
-        let before = running.anchor.newest_at;
-        running.anchor.newest_at = before.max(row.at);
+        let newest_at = running.anchor.newest_at;
+        let since_newest = elapsed - running.anchor.last_row_ms;
+        if row.at >= newest_at {
+            running.anchor.newest_at = row.at;
+            if !running.was_in_trouble {
+                running.anchor.last_row_ms = elapsed;
+            }
+        }
         if !alone || row.seq <= running.knows_after || running.was_in_trouble {
             return Ok(());
         }
         let anchor = &mut running.anchor;
         let since = elapsed - anchor.elapsed_ms;
-        let latest = (anchor.source_ms + since + since / 900 + 2)
-            .max(before + (elapsed - anchor.last_row_ms) + 2);
+        let latest = (anchor.source_ms + since + since / 900 + 2) .max(newest_at + since_newest + 2);
         if row.at > latest {
             return Err(format!("row {} is at {}, ahead of time ({latest})", row.seq, row.at));
         }

@@ -148,6 +148,17 @@ impl KeyStore {
         self.index.insert(Digest16(entry.hash).hash64(), low(number));
     }
 
+    /// Lets go of a key, if it is known: a newer use of it counts.
+    fn forget(&mut self, hash: &Digest16) {
+        let end = self.end();
+        let entries = &self.entries;
+        self.index.remove(hash.hash64(), |low_half| {
+            let number = end - u64::from(low(end).wrapping_sub(low_half));
+            entries[usize::try_from(number).expect("entries in memory are counted in a word")].hash
+                == hash.0
+        });
+    }
+
     /// Takes the newest entry out again.
     fn pop(&mut self) {
         let number = self.end() - 1;
@@ -204,10 +215,13 @@ impl KeyStore {
             + self.chunks.iter().map(|chunk| chunk.blobs.capacity()).sum::<usize>()
     }
 
-    /// The entries that are still known, with their recorded outcomes and times, oldest first.
+    /// The entries that still answer their key, with their recorded outcomes and times, oldest first.
     pub(super) fn known(&self) -> impl Iterator<Item = (&KeyEntry, &KeyChunk)> + '_ {
         let from = self.swept.max(self.entries.base() as u64);
-        (from..self.end()).map(|number| (self.entry(number), self.chunk(number)))
+        let numbers = (from..self.end()).map(|number| (number, self.entry(number)));
+        let used_last =
+            numbers.filter(|(number, entry)| self.position(&Digest16(entry.hash)) == Some(*number));
+        used_last.map(|(number, entry)| (entry, self.chunk(number)))
     }
 }
 
@@ -274,6 +288,10 @@ impl Keys {
             repeats: 0.into(),
             kind,
         };
+        // Where this was decided, retention had let go of an earlier use; where it is replayed, sweeping may not have
+        // come to that yet.
+        self.successes.forget(&key.hash);
+        self.refusals.forget(&key.hash);
         let store = if refusal { &mut self.refusals } else { &mut self.successes };
         store.insert(entry, blob, at);
         let sum = sum::entry(sum::KEY, u64::from(kind), entry.as_bytes());
@@ -400,6 +418,29 @@ mod tests {
         assert_eq!(keys.sum, before);
         assert!(!keys.has(&key(2).hash));
         assert!(keys.has(&key(1).hash));
+    }
+
+    /// A log is replayed with other turns between its rows than it was written with, and so sweeps later: an earlier
+    /// use of a key, of either kind, may still be there when the row comes that used it again.
+    #[test]
+    fn a_newer_use_of_a_key_counts_though_the_older_is_not_swept_yet() {
+        let refused =
+            |refusal: Refusal| KeyOutcome::Recorded(Recorded::Refused(refusal));
+        let uses = [
+            refused(Refusal::HoldConfirmed),
+            refused(Refusal::HoldExpired),
+            KeyOutcome::Created(HoldNo(7)),
+            refused(Refusal::StaleFence),
+        ];
+        let mut keys = Keys::default();
+        for (n, outcome) in (0..).zip(&uses) {
+            keys.insert(key(1), outcome, Timestamp(n));
+            let found = keys.find(&key(1).hash, widen).map(|found| found.outcome);
+            assert_eq!(found.as_ref(), Some(outcome));
+            assert_eq!(keys.len(), 1);
+            let known = keys.successes.known().count() + keys.refusals.known().count();
+            assert_eq!(known, 1, "a snapshot has the newest use only");
+        }
     }
 
     #[test]

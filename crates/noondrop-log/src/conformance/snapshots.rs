@@ -120,9 +120,12 @@ fn pruning_keeps_the_newest(subject: &dyn Subject) -> Verdict {
     }
     // One that can not be used must not take the place of one that can.
     subject.damage_snapshot(&meta(5, 5), 2);
-    snapshots.prune(2)?;
+    snapshots.prune(2, &mut |_| true)?;
     ensure_equal("list", &snapshots.list()?, &vec![meta(4, 5), meta(3, 5)])?;
-    snapshots.prune(0)?;
+    // Nor one of a history that the log lost.
+    snapshots.prune(1, &mut |meta| meta.position.seq < 4)?;
+    ensure_equal("list", &snapshots.list()?, &vec![meta(3, 5)])?;
+    snapshots.prune(0, &mut |_| true)?;
     ensure_equal("list", &snapshots.list()?, &Vec::new())
 }
 

@@ -71,9 +71,13 @@ impl Snapshots for MemorySnapshots {
         Ok(())
     }
 
-    fn prune(&self, keep: usize) -> Result<(), LogError> {
+    fn prune(
+        &self,
+        keep: usize,
+        wanted: &mut dyn FnMut(&SnapshotMeta) -> bool,
+    ) -> Result<(), LogError> {
         let mut stored = self.lock();
-        stored.retain(|_, stored| read_meta(stored).is_ok());
+        stored.retain(|_, stored| read_meta(stored).is_ok_and(|meta| wanted(&meta)));
         while stored.len() > keep {
             stored.pop_first();
         }

@@ -135,20 +135,29 @@ impl Snapshots for FileSnapshots {
         })
     }
 
-    fn prune(&self, keep: usize) -> Result<(), LogError> {
-        self.prune_files(keep).map_err(|e| LogError::io("could not delete old snapshots", e))
+    fn prune(
+        &self,
+        keep: usize,
+        wanted: &mut dyn FnMut(&SnapshotMeta) -> bool,
+    ) -> Result<(), LogError> {
+        self.prune_files(keep, wanted).map_err(|e| LogError::io("could not delete old snapshots", e))
     }
 }
 
 impl FileSnapshots {
     /// Damaged files go first: they do not count as kept, and they help nobody.
-    fn prune_files(&self, keep: usize) -> io::Result<()> {
+    fn prune_files(
+        &self,
+        keep: usize,
+        wanted: &mut dyn FnMut(&SnapshotMeta) -> bool,
+    ) -> io::Result<()> {
         let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
         let mut doomed = self.files(EXTENSION_UNFINISHED)?;
         let mut whole = Vec::new();
         for (path, meta) in self.found()? {
             match meta {
-                Ok(meta) => whole.push((meta.position.seq, path)),
+                Ok(meta) if wanted(&meta) => whole.push((meta.position.seq, path)),
+                Ok(_) => doomed.push(path),
                 Err(error) if is_damage(&error) => doomed.push(path),
                 Err(_unreadable_now) => {}
             }
