@@ -73,10 +73,9 @@ impl Error for TroubleCause {
             Self::Append(cause) => Some(cause),
             Self::Log(cause) => Some(cause),
             Self::Replay(cause) => Some(cause),
-            Self::LogEmptied
-            | Self::HistoryUnsettled
-            | Self::OldView { .. }
-            | Self::Rules(_) => None,
+            Self::LogEmptied | Self::HistoryUnsettled | Self::OldView { .. } | Self::Rules(_) => {
+                None
+            }
         }
     }
 }

@@ -80,6 +80,8 @@ impl Disk {
             let found = at_number.map_or(head, Row::position);
             return Err(RefusedStart { acknowledged, found });
         }
+        // What is read at a start is durable, and may be answered for.
+        self.vouch_for(head);
         let wires = Arc::new(Mutex::new(Wires::default()));
         let inner = if self.plant == Some(Plant::TailCut) { self.memory.log() } else { inner };
         Ok(SimLog { inner, disk: self.clone(), wires })

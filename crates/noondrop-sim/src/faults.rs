@@ -94,6 +94,9 @@ faults! {
     DaysPass = "days pass",
 }
 
+/// Snapshots that processes keep.
+const SNAPSHOTS_KEPT: usize = 2;
+
 /// What kind of world it is.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
@@ -271,7 +274,10 @@ impl World {
             if let Some(running) = &mut process.running {
                 let stands_at = running.sequencer.position().seq;
                 if stands_at > cut {
-                    let under = lost.iter().filter(|row| row.seq <= stands_at);
+                    // Of a branch that it has not noticed, it never saw anything.
+                    let first_lost = running.unnoticed.iter().map(|row| row.seq).min();
+                    let saw_to = first_lost.map_or(stands_at, |first| first - 1);
+                    let under = lost.iter().filter(|row| row.seq <= saw_to);
                     running.unnoticed.extend(under.cloned());
                     // It is to look at the log as it is now, and not at an old view.
                     running.faults.follow(FaultPlan::default());
@@ -383,7 +389,7 @@ impl World {
         let Some(running) = &self.processes[process].running else { return Ok(()) };
         let until = running.sequencer.position().seq;
         let stands = running.unnoticed.is_empty();
-        let built = build_snapshot(&*running.opener, 2, until);
+        let built = build_snapshot(&*running.opener, SNAPSHOTS_KEPT, until);
         let crashed = locked(&running.wires).crashed;
         self.happened(Fault::Snapshot);
         event!(self, "host {process}: snapshot at row {until}: {}", built.is_ok());
@@ -403,6 +409,13 @@ impl World {
         let snapshots = self.disk.memory.snapshots();
         let metas = snapshots.list().map_err(|error| error.to_string())?;
         let meta = metas.iter().find(|meta| meta.position == position);
+        let newer = metas.iter().filter(|meta| {
+            meta.position.seq > position.seq && self.lost.iter().all(|lost| *lost != meta.position)
+        });
+        if meta.is_none() && newer.count() >= SNAPSHOTS_KEPT {
+            // Another process, further on, made enough of them.
+            return Ok(());
+        }
         let meta = meta.ok_or("a snapshot was made and is not there")?;
         let mut payload = snapshots.open(meta).map_err(|error| error.to_string())?;
         let loaded = noondrop_core::State::read_snapshot(&mut |into| {

@@ -148,7 +148,9 @@ impl World {
         if rest > 0 {
             let command = self.workload.purchase(&digester, sale, item, rest);
             match self.ask(command)? {
-                None | Some(Outcome::Hold(_)) => {}
+                Some(Outcome::Hold(_)) => {}
+                // There was no room for another key.
+                None => return Ok(()),
                 Some(other) => {
                     return Err(format!("{sale}/{item}: {rest} are left, and it says {other:?}"));
                 }

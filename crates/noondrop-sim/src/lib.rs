@@ -6,6 +6,7 @@
 //! * [`world`]: hosts, disk, callers; one step after another · [`process`]: the real sequencer, which can die anywhere
 //! * [`disk`]: the memory log, dying processes, the slot of the last answered row · [`clock`]: virtual time
 //! * [`faults`]: what goes wrong · `finish`: faults stop, and everything must come right
+//! * `watch`: what each process says and shows, after every turn
 //! * [`callers`], [`workload`]: who asks, and for what
 //! * [`oracle`]: every decision once more, naively · [`checker`]: rows, answers and both states against each other
 //! * [`plant`]: deliberate bugs, each of which must be found · [`trace`], [`dice`]: what happened, and why
@@ -40,5 +41,6 @@ pub mod plant;
 pub mod process;
 pub mod seeds;
 pub mod trace;
+mod watch;
 pub mod workload;
 pub mod world;

@@ -424,8 +424,7 @@ mod tests {
     /// use of a key, of either kind, may still be there when the row comes that used it again.
     #[test]
     fn a_newer_use_of_a_key_counts_though_the_older_is_not_swept_yet() {
-        let refused =
-            |refusal: Refusal| KeyOutcome::Recorded(Recorded::Refused(refusal));
+        let refused = |refusal: Refusal| KeyOutcome::Recorded(Recorded::Refused(refusal));
         let uses = [
             refused(Refusal::HoldConfirmed),
             refused(Refusal::HoldExpired),

@@ -140,7 +140,8 @@ impl Snapshots for FileSnapshots {
         keep: usize,
         wanted: &mut dyn FnMut(&SnapshotMeta) -> bool,
     ) -> Result<(), LogError> {
-        self.prune_files(keep, wanted).map_err(|e| LogError::io("could not delete old snapshots", e))
+        self.prune_files(keep, wanted)
+            .map_err(|e| LogError::io("could not delete old snapshots", e))
     }
 }
 
