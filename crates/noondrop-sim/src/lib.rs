@@ -20,7 +20,7 @@
 //! assert!(report.failure.is_none());
 //! ```
 
-#![allow(
+#![expect(
     clippy::similar_names,
     clippy::struct_excessive_bools,
     clippy::match_same_arms,

@@ -18,7 +18,7 @@ use crate::ids::HoldId;
 use crate::limits::TURN_HOLDS_MAX;
 use crate::outcome::{Counts, HoldState, SaleState};
 use crate::planted::{self, Bug};
-use crate::units::{ActorIx, Fence, ItemIx, SaleIx, ShopIx};
+use crate::units::{ActorIx, Fence, HoldNo, ItemIx, SaleIx, ShopIx};
 
 /// A fact that does not fit the state: the log is damaged, this program is, or the two do not belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -213,6 +213,18 @@ impl State {
         self.account(&hold);
         self.turn.holds.push(hold.no);
         self.record_key(fact.key, || KeyOutcome::Created(hold.no));
+        fact.retakes.map_or(Ok(()), |lapsed| self.point_to_retaking(lapsed, hold.no))
+    }
+
+    /// A lapsed hold names the one that took its units again: it is taken again once.
+    fn point_to_retaking(&mut self, lapsed: HoldNo, by: HoldNo) -> Fits {
+        let mut hold = self.holds.load(lapsed).ok_or("it retakes no hold")?;
+        let taken = hold.extra.as_ref().is_some_and(|extra| extra.superseded_by.is_some());
+        if hold.state != HoldState::Expired || taken {
+            return Err("it retakes a hold that is not lapsed, or was retaken before");
+        }
+        hold.extra_mut().superseded_by = Some(by);
+        self.replace(&hold);
         Ok(())
     }
 

@@ -307,6 +307,9 @@ impl Oracle {
             if lapsed.is != Is::Expired {
                 return Err("invalid_field retake".into());
             }
+            if let Some(by) = lapsed.superseded_by {
+                return Err(format!("hold_released by=#{by}"));
+            }
             if lines.is_empty() {
                 lines =
                     lapsed.parts.iter().map(|part| (part.item.clone(), part.released)).collect();
@@ -340,6 +343,9 @@ impl Oracle {
                 part.released += part.held;
                 part.held = 0;
             }
+        }
+        if let Some(lapsed) = create.retake.and_then(|named| self.find(named)) {
+            self.holds[lapsed].superseded_by = Some(no);
         }
         let parts = lines.into_iter().map(|(item, quantity)| {
             let (held, sold) = if create.payment.is_some() { (0, quantity) } else { (quantity, 0) };

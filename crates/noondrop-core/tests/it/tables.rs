@@ -400,7 +400,9 @@ fn late_money_takes_the_units_again_or_is_told_that_they_are_gone() {
         20  hold - by ann retakes #0 pays p key k    -> replay units_gone
         20  pause noon                               -> noon paused
         20  hold - by ann retakes #0 pays p key m    -> #2 confirmed 1:a=sold2 2:b=sold1
-        20  see #0                                   -> #0 expired
+        20  see #0                                   -> #0 expired superseded_by=#2
+        20  hold - by ann retakes #0 pays p key n    -> hold_released by=#2
+        20  hold - by ann retakes #0 pays p key n    -> replay hold_released by=#2
         20  hold - by ann retakes #0 pays p key m    -> replay #2 confirmed 1:a=sold2 2:b=sold1
         20  confirm #0 pay p                         -> hold_expired
         20  confirm #2 pay p                         -> #2 confirmed already

@@ -47,6 +47,9 @@ impl Oracle {
             replaced.settled_at = at;
             replaced.give_back_all();
         }
+        if let Some(lapsed) = retaken {
+            self.holds[at_no(lapsed)].superseded_by = Some(new);
+        }
         let fence = self.next_fence(at);
         let line = |(item, quantity): &(ItemIx, u32)| Line {
             item: *item,
@@ -109,7 +112,13 @@ impl Oracle {
         if hold.sale != sale || hold.buyer != create.buyer.digest {
             return Err(Refusal::HoldNotFound);
         }
-        if hold.state == HoldState::Expired { Ok(Some(no)) } else { Err(invalid("retake")) }
+        if hold.state != HoldState::Expired {
+            return Err(invalid("retake"));
+        }
+        match hold.superseded_by {
+            Some(by) => Err(Refusal::HoldReleased { superseded_by: Some(self.id(by)) }),
+            None => Ok(Some(no)),
+        }
     }
 
     fn wanted(

@@ -48,6 +48,7 @@ pub struct Server {
 impl Server {
     /// Listens, and serves on threads of its own.
     pub fn start(handle: &Handle, router: &Router, options: ServerOptions) -> io::Result<Self> {
+        refuse_shared_port(options.listen)?;
         let first = listen(options.listen)?;
         let address = first.local_addr()?;
         let (stop, stopped) = watch::channel(false);
@@ -89,6 +90,16 @@ impl Server {
     }
 }
 
+/// Our threads share a port; two servers must not. A plain bind fails where anybody listens already.
+fn refuse_shared_port(address: SocketAddr) -> io::Result<()> {
+    match std::net::TcpListener::bind(address) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            Err(io::Error::new(error.kind(), format!("could not listen on {address}: {error}")))
+        }
+    }
+}
+
 fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     let domain = if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 };
     let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP))?;
@@ -98,6 +109,25 @@ fn listen(address: SocketAddr) -> io::Result<std::net::TcpListener> {
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     Ok(socket.into())
+}
+
+/// How every h2 connection begins (RFC 9113, section 3.4).
+const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Waits until a caller has said which protocol he speaks; `false`: he left. The protocol's own time-outs begin only
+/// after that, so somebody must bound this wait: the caller of this function does.
+async fn says_which(stream: &TcpStream) -> bool {
+    let mut begun = [0; H2_PREFACE.len()];
+    loop {
+        match stream.peek(&mut begun).await {
+            Ok(0) | Err(_) => return false,
+            Ok(length) if length == begun.len() || !H2_PREFACE.starts_with(&begun[..length]) => {
+                return true;
+            }
+            // A part of the preface stays readable; look again a little later.
+            Ok(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+        }
+    }
 }
 
 /// What one thread serves with.
@@ -177,11 +207,21 @@ impl Core {
         }
         let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(self.router.clone());
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
-        let watched = graceful.watch(connection);
+        let (builder, watcher) = (builder.clone(), graceful.watcher());
+        let (patience, mut stopped) = (self.options.header_timeout, self.stopped.clone());
         crate::tasks::spawn_here(async move {
             let _counted = counted;
-            if let Err(error) = watched.await {
+            let spoke = tokio::select! {
+                biased;
+                _ = stopped.changed() => false,
+                spoke = tokio::time::timeout(patience, says_which(&stream)) => spoke == Ok(true),
+            };
+            if !spoke {
+                return;
+            }
+            let connection = builder.serve_connection(TokioIo::new(stream), service);
+            let graceful = watcher.watch(connection.into_owned());
+            if let Err(error) = graceful.await {
                 tracing::debug!(error, "a connection ended early");
             }
         });

@@ -411,14 +411,25 @@ impl Served {
 
     /// With nothing defined.
     pub fn empty() -> Self {
+        Self::start(|_| {})
+    }
+
+    /// With settings of its own.
+    pub fn start(change: impl FnOnce(&mut Settings)) -> Self {
         let home = tempfile::tempdir().expect("a directory for the test");
         let keyring = Keyring::new();
-        let settings = settings(home.path(), &keyring, "");
+        let mut settings = settings(home.path(), &keyring, "");
+        change(&mut settings);
         let options = StartOptions { accept_loss: false, extra: Extra::None };
         let running = Running::start(&settings, authenticator(&settings), options);
         let running = running.expect("a port and a directory of its own");
         let address = running.address();
         Self { running: Some(running), keyring, address, _home: home }
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
     }
 
     fn connect(&self, who: Who, ask: &Ask) -> TcpStream {

@@ -4,6 +4,7 @@ mod audit;
 mod http;
 mod http_docs;
 mod http_openapi;
+mod http_server;
 mod http_world;
 mod program;
 mod rehearse;

@@ -46,18 +46,16 @@ impl State {
             }
             return Err(refusal);
         }
-        let retaken = self.retaken(by, command, create, sale)?;
+        let retaken = match self.retaken(by, command, create, sale) {
+            Ok(retaken) => retaken,
+            Err(lost) => return on_hold(*lost, by, command, HoldAct::Retake, out),
+        };
         let wanted = self.wanted(sale, create, retaken.as_ref())?;
         let terms = &self.books.sales[sale.0 as usize].terms;
         let ttl_seconds = ttl(terms, command, create)?;
         let old = match self.replaced(by, command, create, sale) {
             Ok(old) => old,
-            Err(lost) => match *lost {
-                (Some(hold), refusal) => {
-                    return refuse_act(by, command, &hold, (HoldAct::Supersede, refusal), out);
-                }
-                (None, refusal) => return Err(refusal),
-            },
+            Err(lost) => return on_hold(*lost, by, command, HoldAct::Supersede, out),
         };
         if let Err(refusal) = self.competes(sale, create, &wanted, old.as_ref(), retaken.is_some())
         {
@@ -90,23 +88,26 @@ impl State {
         command: &Command,
         create: &HoldCreate,
         sale: SaleIx,
-    ) -> Result<Option<Hold>, Refusal> {
+    ) -> Result<Option<Hold>, Box<LostOn>> {
         let privileged = command.actor.is_privileged();
         if (create.retake.is_some() || create.confirm.is_some()) && !privileged {
-            return Err(invalid("retake, confirm", "sellers and admins only"));
+            return Err(Box::new((None, invalid("retake, confirm", "sellers and admins only"))));
         }
         let Some(id) = create.retake else {
             return Ok(None);
         };
-        let hold = self.hold_of(by, &command.actor, id)?;
+        let hold = self.hold_of(by, &command.actor, id).map_err(|no| Box::new((None, no)))?;
         if hold.sale != sale || self.buyers[hold.buyer as usize].digest != create.buyer.digest.0 {
-            return Err(Refusal::HoldNotFound);
+            return Err(Box::new((None, Refusal::HoldNotFound)));
         }
         if hold.state != HoldState::Expired {
-            return Err(invalid(
-                "retake",
-                format!("a lapsed hold; this one is {}", hold.state.as_str()),
-            ));
+            let bound = format!("a lapsed hold; this one is {}", hold.state.as_str());
+            return Err(Box::new((None, invalid("retake", bound))));
+        }
+        // Once: a second key must not turn one payment into two sales.
+        if let Some(by) = hold.extra.as_ref().and_then(|extra| extra.superseded_by) {
+            let superseded_by = Some(self.holds.id(by));
+            return Err(Box::new((Some(hold), Refusal::HoldReleased { superseded_by })));
         }
         Ok(Some(hold))
     }
@@ -158,7 +159,7 @@ impl State {
         command: &Command,
         create: &HoldCreate,
         sale: SaleIx,
-    ) -> Result<Option<Hold>, Box<(Option<Hold>, Refusal)>> {
+    ) -> Result<Option<Hold>, Box<LostOn>> {
         let Some(named) = create.supersedes else {
             return Ok(None);
         };
@@ -344,6 +345,22 @@ fn lost(
     };
     let private = Private { metadata: None, ..texts(create) };
     Entry { fact: Fact::HoldRefused(fact), private: Some(private) }
+}
+
+/// A refusal, and the hold that it is about, where there is one.
+type LostOn = (Option<Hold>, Refusal);
+
+fn on_hold(
+    lost: LostOn,
+    by: &By,
+    command: &Command,
+    operation: HoldAct,
+    out: &mut Entries,
+) -> Decided {
+    match lost {
+        (Some(hold), refusal) => refuse_act(by, command, &hold, (operation, refusal), out),
+        (None, refusal) => Err(refusal),
+    }
 }
 
 /// A refusal about an existing hold is a fact of that hold's story.
