@@ -22,6 +22,7 @@ pub mod ids;
 pub mod limits;
 pub mod outcome;
 pub mod refusal;
+pub mod seats;
 pub mod state;
 pub mod units;
 
