@@ -25,6 +25,25 @@
 //!
 //! A prepared search is a pure cache. No answer depends on whether there is one; adding or taking back a seat drops all
 //! of them, as each seat's position may move.
+//!
+//! # Measured
+//!
+//! 200,000 seats in 2,000 rows, release build, two shared cores of an AMD EPYC, `examples/seats_speed.rs`:
+//!
+//! | what | time |
+//! |---|---:|
+//! | adding a seat | 0.4 µs |
+//! | the best pair, and setting both, until sold out | 0.4 µs |
+//! | the same with 32 searches prepared | 1.7 µs |
+//! | the best pair of three sections, and setting both | 0.9 µs |
+//! | the best hundred together, and setting them | 8 µs |
+//! | refusing a pair | 16 ns |
+//! | the best pair while another one is freed | 0.2 µs |
+//! | the best pair of a search that is not prepared | 2 ms |
+//! | preparing: the first of all, another quantity, another filter | 16 ms, 13 ms, 1 ms |
+//!
+//! A seat takes 89 bytes with its name and place; once something is prepared 9 more, another 8 for each quantity that
+//! is, and 0.6 for each search.
 
 mod finder;
 mod interned;
