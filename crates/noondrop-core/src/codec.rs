@@ -51,7 +51,7 @@ pub fn encode_private(index: u32, private: &Private, into: &mut Vec<u8>) {
 
 /// Reads a row's two blobs.
 pub fn decode_row(level: u16, facts: &[u8], private: &[u8]) -> Result<Vec<Entry>, CodecError> {
-    if level > LEVEL {
+    if !(1..=LEVEL).contains(&level) {
         return Err(CodecError::Level(level));
     }
     let mut entries: Vec<Entry> = decode_all::<Fact>(facts)?.into_iter().map(Entry::from).collect();

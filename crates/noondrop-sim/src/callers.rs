@@ -128,7 +128,7 @@ impl Callers {
         intent.ask_at = (!intent.answered).then_some(now + patience);
         self.next_ticket += 1;
         self.tickets.insert(self.next_ticket, (no, process));
-        let call = Call { command: intent.command.clone(), deadline_ms };
+        let call = Call { command: Box::new(intent.command.clone()), deadline_ms };
         Pending { ticket: Ticket(self.next_ticket), call }
     }
 
@@ -184,7 +184,7 @@ impl Callers {
                 intent.in_doubt = true;
                 intent.answered = true;
                 intent.ask_at = None;
-                Ok(Heard { intent: no, news: Some((reply.command, reply.outcome)) })
+                Ok(Heard { intent: no, news: Some((*reply.command, reply.outcome)) })
             }
             Err(Fault::Internal(what)) => Err(format!("a command met a bug: {what}")),
             Err(Fault::KeysFull) if self.manners.gives_up_when_full => {

@@ -70,6 +70,8 @@ pub(crate) struct Hold {
     pub(crate) extensions_used: u8,
     pub(crate) state: HoldState,
     pub(crate) lines: Vec<Line>,
+    /// Per line, what was held when its time ran out; empty before.
+    pub(crate) lapsed: Vec<u32>,
     pub(crate) fence: u64,
     pub(crate) supersedes: Option<HoldNo>,
     pub(crate) superseded_by: Option<HoldNo>,
@@ -140,6 +142,7 @@ impl Oracle {
             if hold.state == HoldState::Active && hold.expires_at <= at {
                 hold.state = HoldState::Expired;
                 hold.settled_at = hold.expires_at;
+                hold.lapsed = hold.lines.iter().map(|line| line.held).collect();
                 for line in &mut hold.lines {
                     line.released += line.held;
                     line.held = 0;

@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use minicbor::{Decode, Encode};
 use smallvec::SmallVec;
@@ -28,6 +29,9 @@ pub(super) struct Extra {
     pub(super) supersedes: Option<HoldNo>,
     #[n(4)]
     pub(super) superseded_by: Option<HoldNo>,
+    /// Per line, the units that were given back before the rest lapsed; none where nothing was.
+    #[n(5)]
+    pub(super) released_before: Option<Vec<u32>>,
 }
 
 impl Extra {
@@ -37,6 +41,7 @@ impl Extra {
         chain_from: None,
         supersedes: None,
         superseded_by: None,
+        released_before: None,
     };
 }
 
@@ -120,11 +125,21 @@ impl Hold {
     }
 
     pub(super) fn expire(&mut self) {
+        if self.lines.iter().any(|line| line.released > 0) {
+            self.extra_mut().released_before =
+                Some(self.lines.iter().map(|line| line.released).collect());
+        }
         for line in &mut self.lines {
             line.released += line.held;
             line.held = 0;
         }
         self.state = HoldState::Expired;
+    }
+
+    /// What lapsed of a line, by its place: what its buyer had given back before is not his any more.
+    pub(super) fn lapsed(&self, place: usize) -> u32 {
+        let before = self.extra.as_ref().and_then(|extra| extra.released_before.as_ref());
+        self.lines[place].released - before.map_or(0, |released| released[place])
     }
 
     /// Takes parts out of what is held; a hold without held units is released.

@@ -23,6 +23,8 @@ struct Part {
     held: u32,
     sold: u32,
     released: u32,
+    /// Of the released ones, those that lapsed.
+    lapsed: u32,
     cancelled: u32,
 }
 
@@ -101,6 +103,7 @@ impl Oracle {
         for hold in self.holds.iter_mut().filter(|hold| hold.is == Is::Active && hold.ends <= now) {
             hold.is = Is::Expired;
             for part in &mut hold.parts {
+                part.lapsed = part.held;
                 part.released += part.held;
                 part.held = 0;
             }
@@ -311,8 +314,8 @@ impl Oracle {
                 return Err(format!("hold_released by=#{by}"));
             }
             if lines.is_empty() {
-                lines =
-                    lapsed.parts.iter().map(|part| (part.item.clone(), part.released)).collect();
+                let lapsed = lapsed.parts.iter().filter(|part| part.lapsed > 0);
+                lines = lapsed.map(|part| (part.item.clone(), part.lapsed)).collect();
             }
         }
         for ((item, _), number) in lines.iter().zip(1..) {
@@ -349,7 +352,7 @@ impl Oracle {
         }
         let parts = lines.into_iter().map(|(item, quantity)| {
             let (held, sold) = if create.payment.is_some() { (0, quantity) } else { (quantity, 0) };
-            Part { item, held, sold, released: 0, cancelled: 0 }
+            Part { item, held, sold, released: 0, lapsed: 0, cancelled: 0 }
         });
         self.holds.push(OldHold {
             buyer: create.buyer.clone(),

@@ -389,6 +389,20 @@ fn replacing_is_one_step_in_which_the_old_hold_is_free() {
 }
 
 #[test]
+fn late_money_takes_again_what_lapsed_and_not_what_was_given_back_before() {
+    run(
+        &mut noon(),
+        "
+        0   hold a:2,b:1 by ann ttl 10               -> #0
+        0   release #0 lines 1:1,2:1                 -> #0 active 1:a=held1,released1 2:b=released1
+        10  hold - by ann retakes #0 pays p          -> #1 confirmed 1:a=sold1
+        10  see #0                                   -> #0 expired superseded_by=#1
+        10  see b                                    -> held=0 sold=0
+    ",
+    );
+}
+
+#[test]
 fn late_money_takes_the_units_again_or_is_told_that_they_are_gone() {
     run(&mut noon(), "
         0   hold a:2,b:1 by ann ttl 10               -> #0

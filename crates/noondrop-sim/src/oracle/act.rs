@@ -69,6 +69,7 @@ impl Oracle {
             extensions_used: 0,
             state: HoldState::Active,
             lines: wanted.iter().map(line).collect(),
+            lapsed: Vec::new(),
             fence,
             supersedes: old,
             superseded_by: None,
@@ -128,8 +129,10 @@ impl Oracle {
         retaken: Option<HoldNo>,
     ) -> Result<Vec<(ItemIx, u32)>, Refusal> {
         if let Some(no) = retaken.filter(|_| create.lines.is_empty()) {
-            let lines = self.holds[at_no(no)].lines.iter();
-            return Ok(lines.map(|line| (line.item, line.quantity())).collect());
+            let old = &self.holds[at_no(no)];
+            let lines = old.lines.iter().zip(&old.lapsed);
+            let lapsed = lines.map(|(line, units)| (line.item, *units));
+            return Ok(lapsed.filter(|(_, units)| *units > 0).collect());
         }
         let mut wanted = Vec::new();
         for (line, number) in create.lines.iter().zip(1..) {

@@ -120,8 +120,12 @@ impl State {
     ) -> Result<WantedLines, Refusal> {
         let wanted: WantedLines = match retaken {
             Some(hold) if create.lines.is_empty() => {
-                let again = hold.lines.iter();
-                again.map(|line| Wanted { item: line.item, quantity: line.quantity() }).collect()
+                let again = hold.lines.iter().enumerate();
+                let again = again.map(|(at, line)| (line.item, hold.lapsed(at)));
+                again
+                    .filter(|(_, quantity)| *quantity > 0)
+                    .map(|(item, quantity)| Wanted { item, quantity })
+                    .collect()
             }
             _ => self.named(sale, create)?,
         };
@@ -280,10 +284,8 @@ impl State {
             retakes: attempt.retaken.as_ref().map(|old| old.no),
             origin: command.origin,
         };
-        let buyer = self.buyer(create.buyer.digest);
-        let buyer =
-            buyer.unwrap_or_else(|| u32::try_from(self.buyers.len()).expect("counted in 32 bits"));
-        let mut hold = self.new_hold(&fact, buyer);
+        // Nobody is told a buyer's number, so it is not looked up before the fact is applied.
+        let mut hold = self.new_hold(&fact, u32::MAX);
         if let Some(old) = &attempt.old {
             out.push(self.superseded(by, old, no));
         }
