@@ -10,8 +10,8 @@ use noondrop_log::Position;
 /// A command with what its caller is ready to wait.
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// What is asked.
-    pub command: Command,
+    /// What is asked. Boxed, as it goes through several queues and comes back with the answer.
+    pub command: Box<Command>,
     /// On the scale of [`Clock::elapsed_ms`](crate::Clock::elapsed_ms). A command whose deadline
     /// has passed is dropped before it is decided, never after.
     pub deadline_ms: Option<u64>,
@@ -19,7 +19,7 @@ pub struct Call {
 
 impl From<Command> for Call {
     fn from(command: Command) -> Self {
-        Self { command, deadline_ms: None }
+        Self { command: Box::new(command), deadline_ms: None }
     }
 }
 
@@ -27,7 +27,7 @@ impl From<Command> for Call {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Reply {
     /// The command, given back: the caller renders the answer with its texts, and frees it.
-    pub command: Command,
+    pub command: Box<Command>,
     /// The decision.
     pub outcome: Outcome,
     /// The decision is an earlier one, of the same key.

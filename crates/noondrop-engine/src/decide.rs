@@ -18,6 +18,10 @@ use crate::settle::{Tried, TroubleCause};
 /// Facts about repeated keys that may wait for a row to be written.
 const REPEATS_MAX: usize = 1_024;
 
+/// Commands whose look-ups are loaded at once: few enough that nothing is pushed out of the cache before it is used
+/// (measured at 3 M keys: 64 took 10 % less than 1,000 at once).
+const WARMED_TOGETHER: usize = 64;
+
 /// When invariants are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Check {
@@ -155,11 +159,16 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
         answers: &mut Vec<Answered>,
     ) -> Result<(), Spoilt> {
         let commands_max = self.options.turn_commands();
-        let upcoming = self.waiting.iter().chain(calls.iter()).take(commands_max);
-        self.state.warm(&upcoming.map(|pending| &pending.call.command));
+        let mut warmed = 0;
         while self.draft.answers.len() < commands_max
             && self.draft.bytes() < self.options.turn_bytes_max
         {
+            if warmed == 0 {
+                let upcoming = self.waiting.iter().chain(calls.iter()).take(WARMED_TOGETHER);
+                self.state.warm(&upcoming.map(|pending| &*pending.call.command));
+                warmed = WARMED_TOGETHER;
+            }
+            warmed -= 1;
             // A call is decided where it lies, and moved once: calls and answers are large.
             let queue = if self.waiting.is_empty() { &mut *calls } else { &mut self.waiting };
             let Some(pending) = queue.front() else { break };

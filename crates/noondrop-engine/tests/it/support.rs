@@ -233,7 +233,10 @@ impl World {
         for command in commands {
             let ticket = Ticket(self.next_ticket);
             self.next_ticket += 1;
-            calls.push_back(Pending { ticket, call: Call { command, deadline_ms } });
+            calls.push_back(Pending {
+                ticket,
+                call: Call { command: Box::new(command), deadline_ms },
+            });
         }
         let (answers, _) = self.turn_of(&mut calls);
         assert!(calls.is_empty(), "the turn took all calls");

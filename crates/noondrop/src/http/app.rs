@@ -136,7 +136,7 @@ impl App {
         let quota = self.check_quota(caller, &command).await?;
         let call = Call {
             deadline_ms: Some(self.handle.deadline_in(self.limits.request_timeout)),
-            command,
+            command: Box::new(command),
         };
         let patience = self.limits.request_timeout + Duration::from_millis(250);
         // Dropping the future does not take the command back: its key will tell.
