@@ -3,6 +3,7 @@
 //! The acts are encoded with numbered fields, absent ones left out, to take a fingerprint of them: two bodies that
 //! mean the same have one fingerprint, whatever their member order or white space (RULES R7). Never reuse a number.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -10,6 +11,7 @@ use minicbor::{Decode, Encode};
 use smallvec::SmallVec;
 
 use crate::ids::{Digest16, Digested, HoldId, Name, Role};
+use crate::seats::SeatDef;
 use crate::units::{Fence, Timestamp};
 
 /// Version of the fingerprint; goes into it, so that a new encoding never meets an old one.
@@ -79,6 +81,8 @@ pub enum Act {
     ItemPut(ItemPut),
     /// Add units to an item, or take some away.
     ItemAdjust(ItemAdjust),
+    /// Add seats to an item, or take some away.
+    ItemSeats(ItemSeats),
     /// Claim units for a while.
     HoldCreate(HoldCreate),
     /// Turn a hold into a sale.
@@ -101,6 +105,7 @@ impl Act {
             Self::SaleMove(act) => act.to.operation(),
             Self::ItemPut(_) => "items.put",
             Self::ItemAdjust(_) => "items.adjust",
+            Self::ItemSeats(_) => "items.seats",
             Self::HoldCreate(_) => "holds.create",
             Self::HoldConfirm(_) => "holds.confirm",
             Self::HoldExtend(_) => "holds.extend",
@@ -127,6 +132,7 @@ impl Act {
             Self::SaleMove(act) => minicbor::encode(act, &mut bytes),
             Self::ItemPut(act) => minicbor::encode(act, &mut bytes),
             Self::ItemAdjust(act) => minicbor::encode(act, &mut bytes),
+            Self::ItemSeats(act) => minicbor::encode(act, &mut bytes),
             Self::HoldCreate(act) => minicbor::encode(act, &mut bytes),
             Self::HoldConfirm(act) => minicbor::encode(act, &mut bytes),
             Self::HoldExtend(act) => minicbor::encode(act, &mut bytes),
@@ -282,6 +288,30 @@ pub struct ItemPut {
     /// The version that the caller saw.
     #[n(4)]
     pub if_version: Option<u32>,
+    /// Its seats at creation, for an item of seats: their number is its total, and `total` is not looked at.
+    #[n(8)]
+    pub seats: Option<Vec<SeatDef>>,
+}
+
+/// Add seats to an item, or take some away.
+#[derive(Clone, Debug, PartialEq, Eq, Encode)]
+#[cbor(map)]
+pub struct ItemSeats {
+    /// The sale.
+    #[n(0)]
+    pub sale: Name,
+    /// The item.
+    #[n(1)]
+    pub item: Name,
+    /// Seats to add. One that was removed before comes back if it is described as it was.
+    #[n(2)]
+    pub add: Vec<SeatDef>,
+    /// Seats to take away, by name. One that somebody has stays his, and goes once it is free.
+    #[n(3)]
+    pub remove: Vec<Name>,
+    /// Why, for the ledger.
+    #[n(4)]
+    pub reason: String,
 }
 
 /// Add units to an item, or take some away.
@@ -315,6 +345,38 @@ pub struct LineAsked {
     /// Units, at least 1.
     #[n(1)]
     pub quantity: u32,
+    /// On an item of seats: which ones. None: the best that are free, wherever they are.
+    #[n(4)]
+    pub seats: Option<Box<SeatsAsked>>,
+}
+
+impl LineAsked {
+    /// So many units of an item, or of its best seats.
+    #[must_use]
+    pub const fn units(item: Name, quantity: u32) -> Self {
+        Self { item, quantity, seats: None }
+    }
+}
+
+/// Which seats of an item.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode)]
+#[cbor(map)]
+pub struct SeatsAsked {
+    /// These, by name; then there is nothing else to say. None named: the best of those that the rest describes.
+    #[n(0)]
+    pub named: Option<Vec<Name>>,
+    /// Next to each other in one row.
+    #[n(1)]
+    pub together: bool,
+    /// Only in these sections; none: in all.
+    #[n(2)]
+    pub sections: Option<Vec<Name>>,
+    /// Only seats with all of these tags.
+    #[n(3)]
+    pub tags: Option<Vec<Name>>,
+    /// Only in this price zone.
+    #[n(4)]
+    pub zone: Option<Name>,
 }
 
 /// Claim units for a while: all lines or none.
@@ -431,7 +493,7 @@ pub struct HoldExtend {
 }
 
 /// A part of a hold's line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode)]
 #[cbor(map)]
 pub struct LinePart {
     /// The line's number, from 1.
@@ -440,6 +502,17 @@ pub struct LinePart {
     /// Units; none: all that the line has.
     #[n(1)]
     pub quantity: Option<u32>,
+    /// On a line of seats: which ones, by name; none: all that the line has.
+    #[n(2)]
+    pub seats: Option<Vec<Name>>,
+}
+
+impl LinePart {
+    /// So many units of a line; none: all that it has.
+    #[must_use]
+    pub const fn units(line: u8, quantity: Option<u32>) -> Self {
+        Self { line, quantity, seats: None }
+    }
 }
 
 /// Give held units back.

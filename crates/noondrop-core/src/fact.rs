@@ -17,6 +17,7 @@ use crate::command::{CancelTo, KeyUse, SaleTerms};
 use crate::ids::{Digest16, Name, Role};
 use crate::outcome::SaleState;
 use crate::refusal::Refusal;
+use crate::seats::{SeatDef, SeatNo};
 use crate::units::{ActorIx, HoldNo, ItemIx, SaleIx, Seq, ShopIx, Timestamp};
 
 /// The format level that this program writes at most and reads at most.
@@ -82,6 +83,9 @@ pub enum Fact {
     /// How long keys live, and how many.
     #[n(18)]
     SettingsChanged(#[n(0)] Settings),
+    /// An item got more or fewer seats.
+    #[n(30)]
+    SeatsChanged(#[n(0)] SeatsChanged),
 }
 
 /// The first fact of every log: it names the log, makes its secret and states the level.
@@ -219,6 +223,35 @@ pub struct ItemDefined {
     /// Who.
     #[n(7)]
     pub by: ActorIx,
+    /// It is an item of seats; for good.
+    #[n(12)]
+    pub seated: Option<bool>,
+}
+
+/// An item got more or fewer seats.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct SeatsChanged {
+    /// The item.
+    #[n(0)]
+    pub item: ItemIx,
+    /// New seats: their numbers go on from those that the item has had.
+    #[n(1)]
+    pub added: Vec<SeatDef>,
+    /// Seats that were removed before and are back.
+    #[n(2)]
+    pub planned: Vec<SeatNo>,
+    /// Seats that are not planned any more.
+    #[n(3)]
+    pub removed: Vec<SeatNo>,
+    /// The item's total after.
+    #[n(4)]
+    pub total: u32,
+    /// Who.
+    #[n(5)]
+    pub by: ActorIx,
+    /// The key.
+    #[n(6)]
+    pub key: Option<KeyUse>,
 }
 
 /// An item got more or fewer units.
@@ -300,6 +333,20 @@ pub struct LineTaken {
     /// From which pools, how many each.
     #[n(2)]
     pub draws: Draws,
+    /// On an item of seats: which ones.
+    #[n(4)]
+    pub seats: Option<Vec<SeatNo>>,
+}
+
+/// A seat that leaves its hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct SeatOut {
+    /// The hold's line, from 1.
+    #[n(0)]
+    pub line: u8,
+    /// Which.
+    #[n(1)]
+    pub seat: SeatNo,
 }
 
 /// Units were claimed.
@@ -358,7 +405,7 @@ pub struct Superseded {
 }
 
 /// A line that was asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct LineWanted {
     /// The item.
     #[n(0)]
@@ -366,6 +413,9 @@ pub struct LineWanted {
     /// Units.
     #[n(1)]
     pub quantity: u32,
+    /// The seats that were asked for by name.
+    #[n(4)]
+    pub seats: Option<Vec<SeatNo>>,
 }
 
 /// An attempt to claim units lost; with the counts of that moment, so that "why did I not get one?" has an answer.
@@ -468,6 +518,9 @@ pub struct HoldReleased {
     /// The hold that replaces it, made by the next fact.
     #[n(3)]
     pub superseded_by: Option<HoldNo>,
+    /// Which seats, of the lines that have some.
+    #[n(6)]
+    pub seats: Option<Vec<SeatOut>>,
 }
 
 /// Holds that lapsed together: consecutive numbers with one previous row.
@@ -510,6 +563,9 @@ pub struct HoldCancelled {
     /// Where to.
     #[n(3)]
     pub to: CancelTo,
+    /// Which seats, of the lines that have some.
+    #[n(6)]
+    pub seats: Option<Vec<SeatOut>>,
 }
 
 /// Something asked of a hold was refused.
@@ -634,6 +690,7 @@ impl Fact {
             Self::KeyRepeated(_) => "key.repeated",
             Self::LossAccepted(_) => "loss.accepted",
             Self::SettingsChanged(_) => "settings.changed",
+            Self::SeatsChanged(_) => "item.seats_changed",
         }
     }
 }

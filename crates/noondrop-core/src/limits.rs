@@ -6,6 +6,10 @@ pub const NAME_BYTES_MAX: usize = 64;
 pub const KEY_BYTES_MAX: usize = 255;
 /// Most lines in one hold.
 pub const HOLD_LINES_MAX: usize = 32;
+/// Most seats in one hold.
+pub const HOLD_SEATS_MAX: usize = 1_000;
+/// Most taken seats that one refusal lists.
+pub const SEAT_LACKS_MAX: usize = 32;
 /// Most units that one item may have, and most units that one line may ask for.
 pub const TOTAL_MAX: u32 = 1_000_000_000;
 /// Largest metadata, in bytes of JSON text.

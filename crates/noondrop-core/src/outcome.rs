@@ -2,6 +2,7 @@
 
 use alloc::boxed::Box;
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use minicbor::{Decode, Encode};
 use smallvec::SmallVec;
@@ -119,6 +120,41 @@ pub struct HoldView {
     /// Private texts; none where the caller has them from its own command.
     #[cbor(skip)]
     pub texts: Option<Box<HoldTexts>>,
+    /// The seats that it ever had, by line.
+    #[n(16)]
+    pub seats: Vec<SeatOfHold>,
+}
+
+/// A seat of a hold.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct SeatOfHold {
+    /// The line, from 1.
+    #[n(0)]
+    pub line: u8,
+    /// Its name.
+    #[n(1)]
+    pub name: Name,
+    /// Whether the hold still has it.
+    #[n(2)]
+    pub kept: SeatKept,
+}
+
+/// What became of a seat of a hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum SeatKept {
+    /// The hold has it, held or sold.
+    #[n(0)]
+    Kept,
+    /// It was given back before it was sold.
+    #[n(1)]
+    Released,
+    /// It was given back after it was sold.
+    #[n(2)]
+    Cancelled,
+    /// The hold's time ran out.
+    #[n(3)]
+    Lapsed,
 }
 
 /// A hold's standing at the time of the answer, for headers.
@@ -212,6 +248,9 @@ pub struct ItemView {
     /// The command made it (and did not just change it).
     #[n(5)]
     pub created: bool,
+    /// It is an item of seats.
+    #[n(6)]
+    pub seated: bool,
 }
 
 /// The account of a pool of units (RULES R8): `available + held + sold + blocked == total + oversold`.
@@ -232,6 +271,9 @@ pub struct Counts {
     /// L: units that holds may claim beyond the total.
     #[n(4)]
     pub oversell_limit: u32,
+    /// U: seats that somebody has and that are not planned any more; 0 for other items.
+    #[n(5)]
+    pub unplanned: u32,
 }
 
 impl Counts {
@@ -241,22 +283,27 @@ impl Counts {
         self.held as u64 + self.sold as u64 + self.blocked as u64
     }
 
-    /// T + L: units that holds may claim.
+    /// T + U: units that exist, and those that only their owner still has.
+    const fn known(&self) -> u64 {
+        self.total as u64 + self.unplanned as u64
+    }
+
+    /// T + U + L: units that holds may claim.
     #[must_use]
     pub const fn cap(&self) -> u64 {
-        self.total as u64 + self.oversell_limit as u64
+        self.known() + self.oversell_limit as u64
     }
 
-    /// `max(D, 0)` of D = T − H − S − B.
+    /// `max(D, 0)` of D = T + U − H − S − B.
     #[must_use]
     pub const fn available(&self) -> u64 {
-        (self.total as u64).saturating_sub(self.taken())
+        self.known().saturating_sub(self.taken())
     }
 
-    /// `max(−D, 0)`.
+    /// `max(−D, 0) + U`.
     #[must_use]
     pub const fn oversold(&self) -> u64 {
-        self.taken().saturating_sub(self.total as u64)
+        self.taken().saturating_sub(self.known()) + self.unplanned as u64
     }
 
     /// Units that a hold could have now.

@@ -66,6 +66,14 @@ bugs! {
     SumSkipsExtras,
     /// A turn is taken at its time though more is due than it takes.
     TimeDoesNotLag,
+    /// A seat that somebody has is given again to whoever names it.
+    SeatGivenTwice,
+    /// A line may pick a seat that another line of its hold has.
+    SeatPickedTwice,
+    /// A lapsed hold keeps its seats.
+    LapsedSeatsKept,
+    /// Undoing a turn leaves the seats as they are.
+    UndoForgetsSeats,
 }
 
 #[cfg(feature = "planted")]

@@ -146,6 +146,16 @@ pub enum Refusal {
         #[n(1)]
         bound: String,
     },
+    /// No such seat.
+    #[n(23)]
+    SeatNotFound {
+        /// The line that names it, from 1; 0 where none does.
+        #[n(0)]
+        line: u8,
+        /// What was asked for.
+        #[n(1)]
+        seat: Name,
+    },
 }
 
 /// Why one line does not fit, with the counts of that moment.
@@ -178,6 +188,55 @@ pub struct LineRefusal {
     /// When enough of the holds will have lapsed; none: not known.
     #[n(8)]
     pub may_free_at: Option<Timestamp>,
+    /// The seats that somebody else has, of those asked for by name; at most 32 of them.
+    #[n(9)]
+    pub seats: Option<Vec<SeatLack>>,
+}
+
+/// A seat that cannot be had.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct SeatLack {
+    /// Which.
+    #[n(0)]
+    pub seat: Name,
+    /// Why.
+    #[n(1)]
+    pub standing: SeatStanding,
+}
+
+/// Where a seat stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum SeatStanding {
+    /// A live hold has it.
+    #[n(0)]
+    Held,
+    /// It is owned.
+    #[n(1)]
+    Sold,
+    /// It is set aside.
+    #[n(2)]
+    Blocked,
+    /// It is not on offer any more.
+    #[n(3)]
+    Removed,
+    /// Anyone may have it.
+    #[n(4)]
+    Free,
+}
+
+impl SeatStanding {
+    /// The stable name.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Held => "held",
+            Self::Sold => "sold",
+            Self::Blocked => "blocked",
+            Self::Removed => "removed",
+            Self::Free => "free",
+        }
+    }
 }
 
 /// How stock falls short, worst first.
@@ -193,6 +252,12 @@ pub enum StockCode {
     /// Some is free, or could be, but not that much.
     #[n(2)]
     NotEnoughFree,
+    /// Somebody else has a seat that was asked for by name.
+    #[n(3)]
+    SeatTaken,
+    /// So many are free, but nowhere next to each other.
+    #[n(4)]
+    NotTogether,
 }
 
 impl StockCode {
@@ -203,6 +268,8 @@ impl StockCode {
             Self::SoldOut => "sold_out",
             Self::AllHeld => "all_held",
             Self::NotEnoughFree => "not_enough_free",
+            Self::SeatTaken => "seat_taken",
+            Self::NotTogether => "not_together",
         }
     }
 }
@@ -236,6 +303,7 @@ impl Refusal {
             Self::UseAdjust { .. } => "use_adjust",
             Self::VersionMismatch { .. } => "version_mismatch",
             Self::InvalidField { .. } => "invalid_field",
+            Self::SeatNotFound { .. } => "seat_not_found",
         }
     }
 
@@ -268,6 +336,7 @@ impl Refusal {
             | Self::SaleArchived
             | Self::ItemNotFound { .. }
             | Self::ItemQuarantined { .. }
+            | Self::SeatNotFound { .. }
             | Self::HoldNotFound
             | Self::UseAdjust { .. }
             | Self::VersionMismatch { .. }

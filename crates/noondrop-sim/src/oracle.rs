@@ -164,6 +164,8 @@ impl Oracle {
             Act::SaleMove(step) => self.judge_move(command, step, at),
             Act::ItemPut(put) => self.judge_item(command, put),
             Act::ItemAdjust(adjust) => self.judge_adjust(command, adjust),
+            // No item here has seats.
+            Act::ItemSeats(_) => Err(invalid("item")),
             Act::HoldCreate(create) => self.judge_create(command, create, at),
             Act::HoldConfirm(confirm) => self.judge_confirm(command, confirm, at),
             Act::HoldExtend(extend) => self.judge_extend(command, extend, at),
@@ -245,6 +247,7 @@ impl Oracle {
             sold: of(|line| line.sold),
             blocked: 0,
             oversell_limit: entry.oversell_limit,
+            unplanned: 0,
         }
     }
 
@@ -342,6 +345,7 @@ impl Oracle {
             live: hold.live,
             now: self.standing(no),
             texts: None,
+            seats: Vec::new(),
         }
     }
 
@@ -354,6 +358,7 @@ impl Oracle {
             version: entry.version,
             quarantined: false,
             created: false,
+            seated: false,
         }
     }
 }

@@ -72,6 +72,7 @@ impl Workload {
                     total: u32::try_from(self.dice.below(9)).expect("small"),
                     oversell_limit: u32::try_from(self.dice.below(3)).expect("small"),
                     if_version: None,
+                    seats: None,
                 }));
             }
             acts.push(Act::SaleMove(SaleMove { sale: name(sale), to: SaleStep::Publish }));
@@ -216,9 +217,9 @@ impl Workload {
     fn lines(&mut self) -> SmallVec<[LineAsked; 1]> {
         let count = *self.dice.pick(&[1, 1, 1, 2, 3]);
         let unknown = self.dice.chance(15);
-        let line = |dice: &mut Dice| LineAsked {
-            item: name(if unknown { "no-such-item" } else { dice.text(&ITEMS) }),
-            quantity: u32::try_from(dice.between(1, 4)).expect("small"),
+        let line = |dice: &mut Dice| {
+            let item = name(if unknown { "no-such-item" } else { dice.text(&ITEMS) });
+            LineAsked::units(item, u32::try_from(dice.between(1, 4)).expect("small"))
         };
         (0..count).map(|_| line(&mut self.dice)).collect()
     }
@@ -317,7 +318,7 @@ impl Workload {
             let line = u8::try_from(self.dice.between(1, u64::from(known.lines))).expect("few");
             let quantity = self.dice.chance(700).then(|| self.dice.between(1, 3));
             let quantity = quantity.map(|units| u32::try_from(units).expect("small"));
-            vec![LinePart { line, quantity }]
+            vec![LinePart::units(line, quantity)]
         })
     }
 
@@ -380,6 +381,7 @@ impl Workload {
                 total: u32::try_from(self.dice.below(9)).expect("small"),
                 oversell_limit: u32::try_from(self.dice.below(3)).expect("small"),
                 if_version: None,
+                seats: None,
             }),
             n => {
                 use SaleStep::{Close, Pause, Publish, Reopen, Resume};
@@ -423,7 +425,7 @@ impl Workload {
             sale: name(sale),
             buyer: digester.digested_buyer(SHOP, "the-last-buyer"),
             reference: None,
-            lines: SmallVec::from_elem(LineAsked { item: name(item), quantity }, 1),
+            lines: SmallVec::from_elem(LineAsked::units(name(item), quantity), 1),
             ttl_seconds: None,
             metadata: None,
             supersedes: None,
@@ -446,6 +448,7 @@ fn target_of(act: &Act) -> String {
         Act::HoldCancel(act) => act.hold.to_string(),
         Act::ItemAdjust(act) => format!("{}/{}", act.sale, act.item),
         Act::ItemPut(act) => format!("{}/{}", act.sale, act.item),
+        Act::ItemSeats(act) => format!("{}/{}", act.sale, act.item),
         Act::SalePut(act) => act.sale.to_string(),
         Act::SaleMove(act) => act.sale.to_string(),
         Act::ShopPut(_) | Act::HoldCreate(_) => String::new(),

@@ -244,6 +244,31 @@ impl SeatMap {
         })
     }
 
+    /// A seat's name.
+    ///
+    /// # Panics
+    ///
+    /// There must be such a seat.
+    #[must_use]
+    pub fn name_of(&self, no: SeatNo) -> Name {
+        Name::parse(self.name(no)).expect("it was a name when the seat was added")
+    }
+
+    /// A seat as it was added.
+    #[must_use]
+    pub fn def(&self, no: SeatNo) -> Option<SeatDef> {
+        let seat = self.seat(no)?;
+        Some(SeatDef {
+            name: self.name_of(no),
+            section: self.section_name(seat.section).clone(),
+            row: seat.row.clone(),
+            number: seat.number,
+            rank: seat.rank,
+            tags: self.tag_names(seat.tags).cloned().collect(),
+            zone: seat.zone.map(|zone| self.zone_name(zone).clone()),
+        })
+    }
+
     /// All seats, in the order of adding.
     pub fn iter(&self) -> impl Iterator<Item = (SeatNo, SeatView<'_>)> {
         (0..count(self.len())).map(SeatNo).filter_map(|no| Some((no, self.seat(no)?)))
@@ -352,7 +377,28 @@ impl SeatMap {
         let prepared = self.search.as_ref();
         prepared
             .and_then(|search| search.best(wish, quantity, freed, &self.seats))
-            .unwrap_or_else(|| scan::best(self, wish, quantity, freed))
+            .unwrap_or_else(|| scan::best(self, wish, quantity, freed, &[]))
+    }
+
+    /// Like [`best`](Self::best), with some seats regarded as not free: those that the same hold takes on another line.
+    /// Always looks at each seat once.
+    pub fn best_beside(
+        &self,
+        wish: &Wish,
+        quantity: u32,
+        freed: &[SeatNo],
+        taken: &[SeatNo],
+    ) -> Result<Found, NotFound> {
+        if quantity == 0 {
+            return Ok(Found::new());
+        }
+        scan::best(self, wish, quantity, freed, taken)
+    }
+
+    /// Whether [`best`](Self::best) is quick for this wish and quantity.
+    #[must_use]
+    pub fn is_prepared(&self, wish: &Wish, quantity: u32) -> bool {
+        self.search.as_ref().is_some_and(|search| search.knows(Key::of(wish, quantity)))
     }
 
     /// Bytes that were asked of the allocator; the names of sections, rows, tags and zones are not counted.

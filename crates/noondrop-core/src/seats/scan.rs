@@ -14,8 +14,9 @@ pub(super) fn best(
     wish: &Wish,
     quantity: u32,
     freed: &[SeatNo],
+    taken: &[SeatNo],
 ) -> Result<Found, NotFound> {
-    let runs = Runs::of(map, wish, freed);
+    let runs = Runs::of(map, wish, freed, taken);
     let free = super::count(runs.seats.len());
     let found = if free < quantity {
         None
@@ -49,6 +50,12 @@ fn numbers(block: &Seats) -> Found {
     block.iter().map(|&(_, seat)| seat).collect()
 }
 
+fn sorted(seats: &[SeatNo]) -> SmallVec<[SeatNo; 8]> {
+    let mut seats: SmallVec<[SeatNo; 8]> = seats.iter().copied().collect();
+    seats.sort_unstable();
+    seats
+}
+
 /// The places of the wish's sections, in order.
 fn sections(wish: &Wish) -> SmallVec<[RangeInclusive<Place>; 4]> {
     let between = |first: u32, last: u32| {
@@ -65,16 +72,16 @@ fn sections(wish: &Wish) -> SmallVec<[RangeInclusive<Place>; 4]> {
 }
 
 impl Runs {
-    fn of(map: &SeatMap, wish: &Wish, freed: &[SeatNo]) -> Self {
+    fn of(map: &SeatMap, wish: &Wish, freed: &[SeatNo], taken: &[SeatNo]) -> Self {
         let filter = Filter::of(wish);
-        let mut freed: SmallVec<[SeatNo; 8]> = freed.iter().copied().collect();
-        freed.sort_unstable();
+        let (freed, taken) = (sorted(freed), sorted(taken));
         let (mut seats, mut ends) = (Vec::new(), Vec::new());
         let mut row = None;
         for (place, &no) in sections(wish).into_iter().flat_map(|range| map.places.range(range)) {
             let seat = &map.seats[no.at()];
             let is_freed = freed.binary_search(&no).is_ok();
             let is_free = if is_freed { filter.takes_once_freed(seat) } else { filter.takes(seat) };
+            let is_free = is_free && taken.binary_search(&no).is_err();
             let is_next =
                 row.replace((place.section, place.row)) == Some((place.section, place.row));
             if !(is_next && is_free) && ends.last() != Some(&seats.len()) {

@@ -43,6 +43,10 @@ impl Search {
         Self { layout, preferences: Vec::new(), finders: Vec::new(), prepared: 0 }
     }
 
+    pub(super) fn knows(&self, key: Key) -> bool {
+        self.finders.iter().any(|finder| finder.key == key)
+    }
+
     pub(super) fn prepare(&mut self, key: Key, seats: &Chunked<Seat>) {
         self.prepared += 1;
         if let Some(finder) = self.finders.iter_mut().find(|finder| finder.key == key) {

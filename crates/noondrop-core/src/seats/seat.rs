@@ -82,21 +82,28 @@ impl TagSet {
 }
 
 /// A seat to be added: all that is known of it for ever.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct SeatDef {
     /// Unlike any other in the map; at most [`SEAT_NAME_BYTES_MAX`] bytes.
+    #[n(0)]
     pub name: Name,
     /// Its section; a new name makes a new section, after all others.
+    #[n(1)]
     pub section: Name,
     /// Its row within the section; a new name makes a new row, after the section's others.
+    #[n(2)]
     pub row: Name,
     /// Its place in the row, by number: 2 is before 10. Seats with 5 and 7 and nothing between them are adjacent.
+    #[n(3)]
     pub number: u32,
     /// How good it is; 0 is best.
+    #[n(4)]
     pub rank: u32,
     /// What is special about it; [`WHEELCHAIR`] has a meaning here, others only for callers.
+    #[n(5)]
     pub tags: Vec<Name>,
     /// Its price zone.
+    #[n(6)]
     pub zone: Option<Name>,
 }
 

@@ -169,6 +169,7 @@ impl State {
         }
         if is_gone {
             self.lapses.remove_last_pool();
+            self.seating.maps.remove(&item);
             self.subtract(empty_account);
         }
     }

@@ -1,10 +1,11 @@
 //! From a fact to a changed state. Decides nothing: a fact that does not fit is an error, never a refusal.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::books::{ActorEntry, Item, Sale, Shop};
-use super::hold::{Hold, Payment, fresh_line};
+use super::hold::{HeldSeat, Hold, Payment, fresh_line};
 use super::keys::{KeyOutcome, Recorded};
 use super::turn::{Change, Touched};
 use super::{LogIdentity, State, sum};
@@ -12,11 +13,11 @@ use crate::command::{CancelTo, KeyUse};
 use crate::fact::{
     Draw, Entry, Fact, HoldActRefused, HoldCancelled, HoldConfirmed, HoldCreated, HoldExtended,
     HoldRefused, HoldReleased, HoldTouched, HoldsExpired, ItemAdjusted, ItemDefined, LogStarted,
-    Private,
+    Private, SeatsChanged,
 };
 use crate::ids::HoldId;
 use crate::limits::TURN_HOLDS_MAX;
-use crate::outcome::{Counts, HoldState, SaleState};
+use crate::outcome::{Counts, HoldState, SaleState, SeatKept};
 use crate::planted::{self, Bug};
 use crate::units::{ActorIx, Fence, HoldNo, ItemIx, SaleIx, ShopIx};
 
@@ -95,6 +96,7 @@ impl State {
                 Ok(())
             }
             Fact::LossAccepted(_) => Ok(()),
+            Fact::SeatsChanged(fact) => self.apply_seats_changed(fact),
         };
         fits.map_err(|why| Misfit { kind: entry.fact.kind(), why })
     }
@@ -162,7 +164,16 @@ impl State {
             version: fact.version,
             draws: fact.draws.clone(),
             quarantined,
+            seated: fact.seated.unwrap_or(false),
         };
+        if entry.seated {
+            if fact.total as usize
+                != self.seating.map(fact.item).map_or(0, |map| map.totals().planned as usize)
+            {
+                return Err("its total is not the number of its seats");
+            }
+            self.seating.maps.entry(fact.item).or_default();
+        }
         self.write_item(fact.item, Some(entry));
         let (total, oversell_limit) = (fact.total, fact.oversell_limit);
         self.change_counts(fact.item, |counts| Some(Counts { total, oversell_limit, ..counts }))
@@ -173,6 +184,13 @@ impl State {
             let total = u32::try_from(i64::from(counts.total) + fact.by_units).ok()?;
             (total == fact.total).then_some(Counts { total, ..counts })
         })?;
+        let view = self.books.item_view(fact.item);
+        self.record_key(fact.key, || KeyOutcome::Recorded(Recorded::Item(view)));
+        Ok(())
+    }
+
+    fn apply_seats_changed(&mut self, fact: &SeatsChanged) -> Fits {
+        self.apply_seats(fact)?;
         let view = self.books.item_view(fact.item);
         self.record_key(fact.key, || KeyOutcome::Recorded(Recorded::Item(view)));
         Ok(())
@@ -192,6 +210,14 @@ impl State {
             self.move_units(&line.draws, |counts, q| {
                 Some(Counts { held: counts.held.checked_add(q)?, ..counts })
             })?;
+            if let Some(seats) = &line.seats {
+                if seats.len() != line.quantity as usize {
+                    return Err("it has another number of seats than of units");
+                }
+                for &seat in seats {
+                    self.own_seat(line.item, seat, fact.hold)?;
+                }
+            }
         }
         let (buyer, buyer_added) = self.intern_buyer(fact.buyer);
         let hold = self.new_hold(fact, buyer);
@@ -259,6 +285,14 @@ impl State {
         if let Some(reference) = fact.reference {
             hold.extra_mut().reference = Some(reference);
         }
+        let seats = fact.lines.iter().zip(1u8..).flat_map(|(line, number)| {
+            let seats = line.seats.iter().flatten();
+            seats.map(move |&seat| HeldSeat { line: number, seat, kept: SeatKept::Kept })
+        });
+        let seats: Vec<HeldSeat> = seats.collect();
+        if !seats.is_empty() {
+            hold.extra_mut().seats = Some(seats);
+        }
         if let Some(end) = fact.expires_at {
             hold.extra_mut().first_end = Some(end);
         }
@@ -321,6 +355,9 @@ impl State {
             hold.extra_mut().superseded_by = Some(by);
         }
         self.give_back_held(&fact.moves)?;
+        if let Some(seats) = &fact.seats {
+            self.give_seats_back(&mut hold, seats, SeatKept::Released, false)?;
+        }
         self.record_hold(fact.touched.key, &hold);
         Ok(())
     }
@@ -332,6 +369,9 @@ impl State {
             if hold.expires_at > self.turn.moment.at {
                 return Err("a hold would lapse before its end");
             }
+            if !planted::is(Bug::LapsedSeatsKept) {
+                self.give_all_seats_back(&hold)?;
+            }
             hold.expire();
             self.replace(&hold);
         }
@@ -341,13 +381,24 @@ impl State {
     fn apply_cancelled(&mut self, fact: &HoldCancelled) -> Fits {
         let mut hold = self.touched(&fact.touched, HoldState::Confirmed)?;
         hold.cancel(&fact.lines).ok_or("it gives back more than the hold has")?;
-        self.move_units(&fact.moves, |counts, q| {
-            let total = match fact.to {
-                CancelTo::Stock if !planted::is(Bug::CancelShrinks) => counts.total,
-                CancelTo::Stock | CancelTo::Destroyed => counts.total.saturating_sub(q),
-            };
-            Some(Counts { sold: counts.sold.checked_sub(q)?, total, ..counts })
-        })?;
+        for draw in fact.moves.iter() {
+            // Of an item of seats the total goes with each seat, below.
+            let seated = self.seating.map(draw.pool).is_some();
+            self.change_counts(draw.pool, |counts| {
+                let total = match fact.to {
+                    CancelTo::Stock if !planted::is(Bug::CancelShrinks) => counts.total,
+                    CancelTo::Destroyed if seated => counts.total,
+                    CancelTo::Stock | CancelTo::Destroyed => {
+                        counts.total.saturating_sub(draw.quantity)
+                    }
+                };
+                Some(Counts { sold: counts.sold.checked_sub(draw.quantity)?, total, ..counts })
+            })?;
+        }
+        if let Some(seats) = &fact.seats {
+            let destroyed = fact.to == CancelTo::Destroyed;
+            self.give_seats_back(&mut hold, seats, SeatKept::Cancelled, destroyed)?;
+        }
         self.record_hold(fact.touched.key, &hold);
         Ok(())
     }
@@ -425,7 +476,7 @@ impl State {
             .try_for_each(|draw| self.change_counts(draw.pool, |c| change(c, draw.quantity)))
     }
 
-    fn change_counts(
+    pub(super) fn change_counts(
         &mut self,
         item: ItemIx,
         change: impl FnOnce(Counts) -> Option<Counts>,

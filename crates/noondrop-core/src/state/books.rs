@@ -69,6 +69,8 @@ pub(super) struct Item {
     pub(super) draws: Vec<ItemIx>,
     #[n(4)]
     pub(super) quarantined: bool,
+    #[n(8)]
+    pub(super) seated: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -387,13 +389,20 @@ impl Books {
             version: entry.version,
             quarantined: entry.quarantined,
             created: false,
+            seated: entry.seated,
         }
     }
 
     pub(super) fn counts_sum(item: ItemIx, counts: &Counts) -> u128 {
-        let mut bytes = [0; 20];
-        let fields =
-            [counts.total, counts.held, counts.sold, counts.blocked, counts.oversell_limit];
+        let mut bytes = [0; 24];
+        let fields = [
+            counts.total,
+            counts.held,
+            counts.sold,
+            counts.blocked,
+            counts.oversell_limit,
+            counts.unplanned,
+        ];
         for (slot, field) in bytes.chunks_exact_mut(4).zip(fields) {
             slot.copy_from_slice(&field.to_le_bytes());
         }

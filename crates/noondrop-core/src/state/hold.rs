@@ -8,10 +8,11 @@ use minicbor::{Decode, Encode};
 use smallvec::SmallVec;
 
 use crate::command::LinePart;
-use crate::fact::LineMoved;
+use crate::fact::{LineMoved, SeatOut};
 use crate::ids::{Digest16, HoldId};
-use crate::outcome::{HoldState, Line};
+use crate::outcome::{HoldState, Line, SeatKept};
 use crate::planted::{self, Bug};
+use crate::seats::SeatNo;
 use crate::units::{Fence, HoldNo, ItemIx, SaleIx, Seq, Timestamp};
 
 /// What few holds have.
@@ -32,6 +33,21 @@ pub(super) struct Extra {
     /// Per line, the units that were given back before the rest lapsed; none where nothing was.
     #[n(5)]
     pub(super) released_before: Option<Vec<u32>>,
+    /// The seats that it ever had, in the order of its lines.
+    #[n(8)]
+    pub(super) seats: Option<Vec<HeldSeat>>,
+}
+
+/// A seat that a hold has, or had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub(super) struct HeldSeat {
+    /// From 1.
+    #[n(0)]
+    pub(super) line: u8,
+    #[n(1)]
+    pub(super) seat: SeatNo,
+    #[n(2)]
+    pub(super) kept: SeatKept,
 }
 
 impl Extra {
@@ -42,6 +58,7 @@ impl Extra {
         supersedes: None,
         superseded_by: None,
         released_before: None,
+        seats: None,
     };
 }
 
@@ -98,6 +115,31 @@ impl Hold {
         self.extra.as_ref().and_then(|extra| extra.reference)
     }
 
+    /// The seats that it ever had.
+    pub(super) fn seats(&self) -> &[HeldSeat] {
+        self.extra.as_ref().and_then(|extra| extra.seats.as_deref()).unwrap_or_default()
+    }
+
+    pub(super) fn seats_mut(&mut self) -> &mut [HeldSeat] {
+        self.extra.as_mut().and_then(|extra| extra.seats.as_deref_mut()).unwrap_or_default()
+    }
+
+    /// The seats that it has now, with their items.
+    pub(super) fn kept_seats(&self) -> impl Iterator<Item = (ItemIx, SeatNo)> + '_ {
+        let kept = self.seats().iter().filter(|held| held.kept == SeatKept::Kept);
+        kept.map(|held| (self.lines[usize::from(held.line) - 1].item, held.seat))
+    }
+
+    /// Notes what became of seats.
+    pub(super) fn mark<'a>(&mut self, out: impl Iterator<Item = &'a SeatOut>, kept: SeatKept) {
+        for one in out {
+            let mut seats = self.seats_mut().iter_mut();
+            if let Some(held) = seats.find(|held| held.line == one.line && held.seat == one.seat) {
+                held.kept = kept;
+            }
+        }
+    }
+
     /// When the first hold of its chain was made.
     pub(super) fn chain_from(&self) -> Timestamp {
         self.extra.as_ref().and_then(|extra| extra.chain_from).unwrap_or(self.created_at)
@@ -132,6 +174,9 @@ impl Hold {
         for line in &mut self.lines {
             line.released += line.held;
             line.held = 0;
+        }
+        for held in self.seats_mut().iter_mut().filter(|held| held.kept == SeatKept::Kept) {
+            held.kept = SeatKept::Lapsed;
         }
         self.state = HoldState::Expired;
     }
@@ -227,6 +272,9 @@ impl Hold {
         if let Some(extra) = &mut hold.extra {
             extra.superseded_by = None;
         }
+        for held in hold.seats_mut() {
+            held.kept = SeatKept::Kept;
+        }
         hold
     }
 
@@ -236,6 +284,9 @@ impl Hold {
         for line in &mut hold.lines {
             line.sold += line.cancelled;
             line.cancelled = 0;
+        }
+        for held in hold.seats_mut().iter_mut().filter(|held| held.kept == SeatKept::Cancelled) {
+            held.kept = SeatKept::Kept;
         }
         hold.state = HoldState::Confirmed;
         hold

@@ -5,6 +5,7 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
 
 use smallvec::{SmallVec, smallvec};
 use zerocopy::little_endian::U32;
@@ -357,6 +358,7 @@ impl Holds {
             live: hold.live,
             now: HoldNow { state: hold.state, expires_at: hold.expires_at },
             texts: None,
+            seats: Vec::new(),
         }
     }
 

@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! * [`books`]: shops, sales, items and their accounts · [`holds`]: holds, dense · [`keys`]: idempotency keys ·
-//!   [`lapse`]: when holds end
+//!   [`lapse`]: when holds end · [`seating`]: who has which seat
 //! * [`turn`]: one turn of the log: its moment, the undo journal, `state_sum`
 //! * [`decide`]: from a command to an outcome and facts, changing nothing · [`apply`]: from a fact to a changed state,
 //!   deciding nothing; replay uses only this
@@ -28,6 +28,7 @@ mod keys;
 mod lapse;
 mod look;
 mod recount;
+mod seating;
 mod snapshot;
 mod sum;
 mod texts;
@@ -45,6 +46,7 @@ use books::Books;
 use holds::Holds;
 use keys::Keys;
 use lapse::Lapses;
+use seating::Seating;
 use turn::Turn;
 
 /// What the log's first fact said.
@@ -92,6 +94,7 @@ pub struct State {
     usage: BTreeMap<UsageKey, u32>,
     keys: Keys,
     lapses: Lapses,
+    seating: Seating,
     turn: Turn,
     /// Sum over all entries but the keys and what the open turn did to the accounts.
     sum: u128,

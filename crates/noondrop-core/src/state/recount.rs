@@ -11,6 +11,7 @@ use super::{LIVE_HOLDS, State, UsageKey, sum};
 use crate::fact::Settings;
 use crate::ids::Digest16;
 use crate::outcome::{Counts, HoldState};
+use crate::seats::SeatNo;
 use crate::units::{HoldNo, ItemIx, Timestamp};
 
 /// Something that must hold does not.
@@ -41,6 +42,8 @@ pub enum Violation {
     Usage,
     /// A live hold is in no queue: it would never lapse.
     NeverLapses(HoldNo),
+    /// An item's seats are not those of its holds, or not those of its account.
+    Seats(ItemIx),
     /// `state_sum` is not the sum of the entries.
     Sum,
     /// An undone turn left something behind.
@@ -65,6 +68,9 @@ impl fmt::Display for Violation {
             Self::Reference(no) => write!(f, "hold #{no}: its reference is not where it should be"),
             Self::Usage => f.write_str("usage per buyer is not that of his holds"),
             Self::NeverLapses(no) => write!(f, "hold #{no}: live, but in no queue"),
+            Self::Seats(item) => {
+                write!(f, "item #{item}: its seats are not those of its holds and its account")
+            }
             Self::Sum => f.write_str("state_sum is not the sum of the entries"),
             Self::UndoFailed => f.write_str("an undone turn left something behind"),
         }
@@ -103,6 +109,7 @@ impl State {
                 continue;
             };
             check_account(*item, counts)?;
+            self.check_seats(*item, counts)?;
             let grew = counts.taken() > before.taken();
             if grew && counts.taken() > *cap_max {
                 return Err(Violation::Oversold(*item));
@@ -164,6 +171,7 @@ struct Recount<'a> {
     usage: BTreeMap<UsageKey, u32>,
     references: BTreeMap<Digest16, HoldNo>,
     queued: BTreeMap<HoldNo, Timestamp>,
+    owners: BTreeMap<(ItemIx, SeatNo), HoldNo>,
     sum: u128,
     last_fence: u64,
     totals: Totals,
@@ -188,6 +196,7 @@ impl<'a> Recount<'a> {
             usage: BTreeMap::new(),
             references: BTreeMap::new(),
             queued,
+            owners: BTreeMap::new(),
             sum: 0,
             last_fence: 0,
             totals: Totals { items: items as u64, ..Totals::default() },
@@ -214,6 +223,7 @@ impl<'a> Recount<'a> {
                 self.sold[draw.pool.0 as usize] += u64::from(line.sold);
             }
         }
+        self.owners.extend(hold.kept_seats().map(|seat| (seat, hold.no)));
         if let Some(reference) = hold.reference().filter(|_| hold.keeps_reference()) {
             self.references.insert(reference, hold.no);
         }
@@ -238,6 +248,7 @@ impl<'a> Recount<'a> {
             self.totals.sold += sold.0;
             self.totals.oversold += counts.oversold();
         }
+        self.violations.extend(state.recount_seats(&self.owners));
         if self.usage != state.usage {
             self.violations.push(Violation::Usage);
         }
@@ -266,7 +277,13 @@ pub(super) fn rest_of_sum(state: &State) -> u128 {
     let buyers = state.buyers.iter().zip(0..);
     let buyers = buyers.map(|(buyer, id)| sum::entry(sum::BUYER, id, &buyer.digest));
     let sums = payments.chain(buyers).fold(0, u128::wrapping_add);
-    state.books.sum().wrapping_add(log).wrapping_add(settings).wrapping_add(sums)
+    state
+        .books
+        .sum()
+        .wrapping_add(state.seating.sum())
+        .wrapping_add(log)
+        .wrapping_add(settings)
+        .wrapping_add(sums)
 }
 
 const _: () = assert!(LIVE_HOLDS as usize > crate::limits::SALE_LIMITS_MAX);

@@ -19,6 +19,7 @@ use super::hold::{Extra, Payment};
 use super::holds::{CreatingTurn, Record};
 use super::keys::{KeyEntry, KeyStore, Keys};
 use super::recount::rest_of_sum;
+use super::seating::Seated;
 use super::texts::Texts;
 use super::turn::Moment;
 use super::{Buyer, LogIdentity, State};
@@ -26,10 +27,11 @@ use crate::chunked::Chunked;
 use crate::fact::Settings;
 use crate::ids::Digest16;
 use crate::outcome::{Counts, HoldState, Line};
+use crate::seats::{LabelIx, SeatDef, SeatMap, SeatNo, SeatState};
 use crate::units::{HoldNo, ItemIx, SaleIx, Seq, ShopIx, Timestamp};
 
 /// Rises with every change of what follows.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Records read or written at once.
 const BATCH: usize = 4_096;
 /// Longest texts of one hold, and longest recorded outcome; both are far shorter.
@@ -124,6 +126,20 @@ struct Sizes {
     successes: u64,
     #[n(7)]
     refusals: u64,
+    #[n(8)]
+    seat_maps: u64,
+}
+
+#[derive(Encode, Decode)]
+struct SeatEntry {
+    #[n(0)]
+    def: SeatDef,
+    #[n(1)]
+    planned: bool,
+    #[n(2)]
+    owner: Option<HoldNo>,
+    #[n(3)]
+    block: Option<LabelIx>,
 }
 
 #[derive(Encode, Decode)]
@@ -240,6 +256,9 @@ impl State {
                 &PaymentEntry { hold, digest: paid.digest, text: paid.text.clone() },
             );
         }
+        for (item, seated) in &self.seating.maps {
+            write_map(sink, *item, &seated.map);
+        }
         for no in (0..self.holds.next_no().0).map(HoldNo) {
             self.write_texts(sink, no);
         }
@@ -257,6 +276,7 @@ impl State {
             payments: self.holds.payments.len() as u64,
             successes: self.keys.successes.known().count() as u64,
             refusals: self.keys.refusals.known().count() as u64,
+            seat_maps: self.seating.maps.len() as u64,
         }
     }
 
@@ -301,6 +321,9 @@ impl State {
                 .payments
                 .insert(paid.hold, Payment { digest: paid.digest, text: paid.text });
         }
+        for _ in 0..sizes.seat_maps {
+            state.read_map(source)?;
+        }
         state.read_texts(source, sizes.records)?;
         read_keys(source, &mut state.keys.successes, sizes.successes)?;
         read_keys(source, &mut state.keys.refusals, sizes.refusals)?;
@@ -339,6 +362,31 @@ impl State {
             books.add_actor(actor);
         }
         state
+    }
+
+    fn read_map(&mut self, source: Source<'_>) -> Result<(), SnapshotError> {
+        let (item, seats): (ItemIx, u32) = read_framed(source)?;
+        let mut map = SeatMap::new();
+        for _ in 0..seats {
+            let SeatEntry { def, planned, owner, block } = read_framed(source)?;
+            let seat = map.add(&def).map_err(|_| SnapshotError::Damaged)?;
+            if planned && owner.is_none() && block.is_none() {
+                continue;
+            }
+            let stored = owner.is_none_or(|no| no.0 != u64::MAX)
+                && block.is_none_or(|label| label.0 != u16::MAX);
+            if !stored {
+                return Err(SnapshotError::Damaged);
+            }
+            map.set(seat, SeatState { planned, owner, block });
+        }
+        let known = self.books.items.get(item.0 as usize).is_some_and(|item| item.seated);
+        if !known {
+            return Err(SnapshotError::Damaged);
+        }
+        let at = self.turn.moment.seq;
+        self.seating.maps.insert(item, Seated::read(map, at));
+        Ok(())
     }
 
     fn read_texts(&mut self, source: Source<'_>, count: u64) -> Result<(), SnapshotError> {
@@ -401,6 +449,16 @@ impl State {
         if let Some(reference) = hold.reference().filter(|_| hold.keeps_reference()) {
             self.references.insert(reference, no);
         }
+    }
+}
+
+fn write_map(sink: Sink<'_>, item: ItemIx, map: &SeatMap) {
+    let seats = u32::try_from(map.len()).expect("an item has few enough seats");
+    write_framed(sink, &(item, seats));
+    for seat in (0..seats).map(SeatNo) {
+        let def = map.def(seat).expect("seats are dense");
+        let SeatState { planned, owner, block } = map.state(seat).expect("seats are dense");
+        write_framed(sink, &SeatEntry { def, planned, owner, block });
     }
 }
 

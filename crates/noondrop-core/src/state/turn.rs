@@ -15,6 +15,7 @@ use crate::ids::Digest16;
 use crate::limits::{TURN_EXPIRES_MAX, TURN_KEY_SWEEP_MAX, TURN_LAPSE_SCAN_MAX};
 use crate::outcome::{Counts, SaleState};
 use crate::planted::{self, Bug};
+use crate::seats::{SeatNo, SeatState};
 use crate::units::{ActorIx, HoldNo, ItemIx, SaleIx, Seq, ShopIx, Timestamp};
 
 /// When and where a turn is decided; all that `decide` knows of the world.
@@ -55,6 +56,8 @@ pub(super) enum Change {
     Hold(Box<Hold>),
     Paid(HoldNo),
     Key(Inserted),
+    Seat(ItemIx, SeatNo, SeatState),
+    SeatsAdded(ItemIx, u32),
 }
 
 /// An account that the turn changed.
@@ -340,6 +343,11 @@ impl State {
             Change::Hold(old) => self.write_hold(&old),
             Change::Paid(no) => self.remove_payment(no),
             Change::Key(inserted) => self.keys.undo(inserted),
+            Change::Seat(..) if planted::is(Bug::UndoForgetsSeats) => {}
+            Change::Seat(item, seat, old) => {
+                self.put_seat(item, seat, old);
+            }
+            Change::SeatsAdded(item, many) => self.remove_newest_seats(item, many),
         }
     }
 

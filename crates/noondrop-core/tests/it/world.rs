@@ -140,7 +140,7 @@ pub struct World {
     pub log: Vec<Row>,
     /// Milliseconds since the beginning.
     pub now: u64,
-    digester: Digester,
+    pub digester: Digester,
 }
 
 impl World {
@@ -341,7 +341,7 @@ impl World {
         let parts = |parts: &Option<Vec<(u8, Option<u32>)>>| {
             parts.as_ref().map(|parts| {
                 let parts = parts.iter();
-                parts.map(|&(line, quantity)| LinePart { line, quantity }).collect()
+                parts.map(|&(line, quantity)| LinePart::units(line, quantity)).collect()
             })
         };
         let payment = |text: &str| self.digested(self.digester.payment(shop, text), text);
@@ -363,6 +363,7 @@ impl World {
                 total: *total,
                 oversell_limit: *oversell,
                 if_version: *if_version,
+                seats: None,
             }),
             What::Adjust { item, by, if_total } => Act::ItemAdjust(ItemAdjust {
                 sale: name("noon"),
@@ -381,7 +382,7 @@ impl World {
                 lines: create
                     .lines
                     .iter()
-                    .map(|(item, quantity)| LineAsked { item: name(item), quantity: *quantity })
+                    .map(|(item, quantity)| LineAsked::units(name(item), *quantity))
                     .collect(),
                 ttl_seconds: create.ttl,
                 metadata: None,

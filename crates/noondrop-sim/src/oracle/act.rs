@@ -268,6 +268,7 @@ impl Oracle {
                 held: small(held),
                 most: small(most),
                 may_free_at: self.may_free_at(*item, asked + held + settled - cap, old),
+                seats: None,
             });
         }
         if lines.is_empty() {

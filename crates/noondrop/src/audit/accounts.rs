@@ -92,6 +92,10 @@ impl Accounts {
                 self.account(adjusted.item)?.total = i64::from(adjusted.total);
                 self.touch(adjusted.item)
             }
+            Fact::SeatsChanged(changed) => {
+                self.account(changed.item)?.total = i64::from(changed.total);
+                self.touch(changed.item)
+            }
             Fact::HoldCreated(created) => {
                 let signs = Signs { held: 1, sold: 0, total: 0 };
                 created.lines.iter().try_for_each(|line| self.shift(&line.draws, signs))

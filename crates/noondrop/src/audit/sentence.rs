@@ -238,6 +238,15 @@ impl Told<'_> {
                 "{} of {item} were free and {} in other baskets where {asked} were asked for",
                 line.available, line.held
             ),
+            StockCode::SeatTaken => {
+                let seats = line.seats.iter().flatten();
+                let seats = seats.map(|lack| format!("{} was {}", lack.seat, lack.standing.as_str()));
+                format!("of {item}, {}", seats.collect::<Vec<_>>().join(", "))
+            }
+            StockCode::NotTogether => format!(
+                "{} of {item} were free, but no {asked} next to each other",
+                line.available
+            ),
         }
     }
 

@@ -44,6 +44,7 @@ pub fn opening(hold_seconds: u32) -> Vec<Command> {
         total: TOTAL_MAX,
         oversell_limit: 0,
         if_version: None,
+        seats: None,
     };
     let sale = SalePut { sale: name(SALE), terms, if_version: None };
     [
@@ -62,7 +63,7 @@ pub fn hold(digester: &Digester, number: u64) -> Command {
         sale: name(SALE),
         buyer: digester.digested_buyer(SHOP, &format!("buyer-{number}")),
         reference: None,
-        lines: smallvec::smallvec![LineAsked { item: name(ITEM), quantity: 1 }],
+        lines: smallvec::smallvec![LineAsked::units(name(ITEM), 1)],
         ttl_seconds: None,
         metadata: None,
         supersedes: None,

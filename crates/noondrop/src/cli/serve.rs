@@ -157,6 +157,7 @@ fn demo_commands(opens_at: Timestamp) -> Vec<Command> {
         total: 100,
         oversell_limit: 0,
         if_version: None,
+        seats: None,
     };
     [
         Act::SalePut(SalePut { sale: sale.clone(), terms, if_version: None }),

@@ -229,6 +229,7 @@ pub async fn item_put(
         total: body.total,
         oversell_limit: body.oversell_limit,
         if_version: if_match(&headers)?,
+        seats: None,
     });
     let reply = app.execute(&caller, &headers, act, &item).await?;
     Ok(app.respond(reply, StatusCode::OK).await)

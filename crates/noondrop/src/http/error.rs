@@ -1,6 +1,6 @@
 //! From refusals and faults to problems: the only mapping. A new refusal does not build until it is here.
 
-use noondrop_core::{Catalog, ItemIx, LineRefusal, Refusal, StockCode, Timestamp};
+use noondrop_core::{Catalog, ItemIx, LineRefusal, Refusal, SeatLack, StockCode, Timestamp};
 use noondrop_engine::Fault;
 use serde_json::{Value, json};
 
@@ -49,6 +49,11 @@ pub fn refusal_problem(refusal: &Refusal, context: &Context<'_>) -> Problem {
             Problem::new(code, format!("There is no item {item} in this sale."))
                 .with("line", *line)
                 .with("item", item.as_str())
+        }
+        Refusal::SeatNotFound { line, seat } => {
+            Problem::new(code, format!("There is no seat {seat} in this item."))
+                .with("line", *line)
+                .with("seat", seat.as_str())
         }
         Refusal::ItemQuarantined { line, item } => {
             let item = context.item(*item);
@@ -147,11 +152,19 @@ fn line_detail(line: &LineRefusal, context: &Context<'_>) -> String {
         StockCode::NotEnoughFree => {
             format!("{asks}; {} are free, {} are held.", line.available, line.held)
         }
+        StockCode::SeatTaken => {
+            let seats = line.seats.iter().flatten();
+            let seats = seats.map(|lack| format!("{} is {}", lack.seat, lack.standing.as_str()));
+            format!("{asks}; {}.", seats.collect::<Vec<_>>().join(", "))
+        }
+        StockCode::NotTogether => {
+            format!("{asks} together; {} such seats are free, but apart.", line.available)
+        }
     }
 }
 
 fn line_error(line: &LineRefusal, context: &Context<'_>) -> Value {
-    json!({
+    let mut error = json!({
         "line": line.line,
         "item": context.item(line.item),
         "code": line.code.as_str(),
@@ -161,7 +174,12 @@ fn line_error(line: &LineRefusal, context: &Context<'_>) -> Value {
         "held": line.held,
         "most": line.most,
         "may_free_at": line.may_free_at.map(time_text),
-    })
+    });
+    if let Some(seats) = &line.seats {
+        let seat = |lack: &SeatLack| json!({"seat": lack.seat.as_str(), "state": lack.standing.as_str()});
+        error["seats"] = seats.iter().map(seat).collect();
+    }
+    error
 }
 
 /// No decision.

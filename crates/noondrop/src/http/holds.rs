@@ -78,7 +78,7 @@ impl HoldBody {
         let metadata = self.metadata.map(|map| metadata(&map)).transpose()?;
         let lines = self.lines.iter().enumerate().map(|(place, line)| {
             let item = body::name(&format!("lines[{place}].item"), &line.item)?;
-            Ok(LineAsked { item, quantity: line.quantity })
+            Ok(LineAsked::units(item, line.quantity))
         });
         let lines = lines.collect::<Result<_, Problem>>()?;
         body::name("buyer", &self.buyer)?;
@@ -175,7 +175,7 @@ pub struct PartBody {
 }
 
 fn parts(lines: Option<Vec<PartBody>>) -> Option<Vec<LinePart>> {
-    let part = |part: PartBody| LinePart { line: part.line, quantity: part.quantity };
+    let part = |part: PartBody| LinePart::units(part.line, part.quantity);
     lines.map(|lines| lines.into_iter().map(part).collect())
 }
 

@@ -13,7 +13,7 @@ use crate::fact::{
     LineMoved, Private, Short,
 };
 use crate::limits::TTL_SECONDS_MAX;
-use crate::outcome::{HoldState, HoldView, Outcome};
+use crate::outcome::{HoldState, HoldView, Outcome, SeatKept};
 use crate::planted::{self, Bug};
 use crate::refusal::Refusal;
 use crate::state::State;
@@ -134,11 +134,12 @@ impl State {
         if let Err(refusal) = standing {
             return refuse_act(by, command, &hold, (HoldAct::Release, refusal), out);
         }
-        let parts = hold.parts(release.lines.as_deref(), From::Held)?;
+        let (parts, seats) = self.parts_of(&hold, release.lines.as_deref(), From::Held)?;
         let moves = self.draws_of(parts.iter().map(|part| (item_of(&hold, *part), part.quantity)));
         let touched = touched(by, command, &hold);
         hold.release(&parts).expect("the parts were checked against the lines");
-        let fact = HoldReleased { touched, lines: Short(parts), moves, superseded_by: None };
+        hold.mark(seats.iter().flatten(), SeatKept::Released);
+        let fact = HoldReleased { touched, lines: Short(parts), moves, superseded_by: None, seats };
         let entry = with_reason(Fact::HoldReleased(fact), release.reason.as_deref());
         out.push(entry);
         Ok(self.answer(self.view(&hold)))
@@ -163,11 +164,12 @@ impl State {
         if let Err(refusal) = standing {
             return refuse_act(by, command, &hold, (HoldAct::Cancel, refusal), out);
         }
-        let parts = hold.parts(cancel.lines.as_deref(), From::Sold)?;
+        let (parts, seats) = self.parts_of(&hold, cancel.lines.as_deref(), From::Sold)?;
         let moves = self.draws_of(parts.iter().map(|part| (item_of(&hold, *part), part.quantity)));
         let touched = touched(by, command, &hold);
         hold.cancel(&parts).expect("the parts were checked against the lines");
-        let fact = HoldCancelled { touched, lines: Short(parts), moves, to: cancel.to };
+        hold.mark(seats.iter().flatten(), SeatKept::Cancelled);
+        let fact = HoldCancelled { touched, lines: Short(parts), moves, to: cancel.to, seats };
         let entry = with_reason(Fact::HoldCancelled(fact), Some(&cancel.reason));
         out.push(entry);
         Ok(self.answer(self.view(&hold)))

@@ -2,10 +2,12 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec::Vec;
 
 use smallvec::SmallVec;
 
 use super::act::check_fence;
+use super::seats::{Picked, WantedSeats};
 use super::{By, Decided, Entries, invalid};
 use crate::command::{Actor, Command, HoldCreate, SaleTerms};
 use crate::fact::{
@@ -13,18 +15,20 @@ use crate::fact::{
     HoldTouched, LineTaken, LineWanted, Private, Short, Superseded,
 };
 use crate::limits::{HOLD_LINES_MAX, MAY_FREE_HOLDS_MAX, TOTAL_MAX, TTL_SECONDS_MAX};
-use crate::outcome::{HoldState, Outcome, SaleState};
+use crate::outcome::{HoldState, Outcome, SaleState, SeatKept};
 use crate::planted::{self, Bug};
 use crate::refusal::Refusal;
+use crate::seats::{Found, SeatNo};
 use crate::state::hold::{From, Hold};
 use crate::state::{LIVE_HOLDS, NO_HOLD, State};
 use crate::units::{HoldNo, ItemIx, SaleIx, Timestamp};
 
-/// A line with its item found.
-#[derive(Clone, Copy)]
+/// A line with its item found, and its seats.
+#[derive(Clone)]
 pub(super) struct Wanted {
     pub(super) item: ItemIx,
     pub(super) quantity: u32,
+    pub(super) seats: WantedSeats,
 }
 
 pub(super) type WantedLines = SmallVec<[Wanted; 1]>;
@@ -57,13 +61,16 @@ impl State {
             Ok(old) => old,
             Err(lost) => return on_hold(*lost, by, command, HoldAct::Supersede, out),
         };
-        if let Err(refusal) = self.competes(sale, create, &wanted, old.as_ref(), retaken.is_some())
-        {
-            out.push(lost(by, command, create, sale, &wanted, refusal.clone()));
-            return Ok(Outcome::Refused(refusal));
-        }
-        Ok(self
-            .take(&Attempt { by, command, create, sale, wanted, ttl_seconds, old, retaken }, out))
+        let picked = match self.competes(sale, create, &wanted, old.as_ref(), retaken.is_some()) {
+            Ok(picked) => picked,
+            Err(refusal) => {
+                out.push(lost(by, command, create, sale, &wanted, refusal.clone()));
+                return Ok(Outcome::Refused(refusal));
+            }
+        };
+        let attempt =
+            Attempt { by, command, create, sale, wanted, picked, ttl_seconds, old, retaken };
+        Ok(self.take(attempt, out))
     }
 
     /// The sale's door.
@@ -119,19 +126,13 @@ impl State {
         retaken: Option<&Hold>,
     ) -> Result<WantedLines, Refusal> {
         let wanted: WantedLines = match retaken {
-            Some(hold) if create.lines.is_empty() => {
-                let again = hold.lines.iter().enumerate();
-                let again = again.map(|(at, line)| (line.item, hold.lapsed(at)));
-                again
-                    .filter(|(_, quantity)| *quantity > 0)
-                    .map(|(item, quantity)| Wanted { item, quantity })
-                    .collect()
-            }
+            Some(hold) if create.lines.is_empty() => lapsed_lines(hold),
             _ => self.named(sale, create)?,
         };
         if wanted.is_empty() || wanted.len() > HOLD_LINES_MAX {
             return Err(invalid("lines", format!("1 to {HOLD_LINES_MAX} lines")));
         }
+        Self::check_named(&wanted)?;
         for (line, number) in wanted.iter().zip(1u8..) {
             let pools = &self.books.items[line.item.0 as usize].draws;
             if pools.iter().any(|pool| self.books.items[pool.0 as usize].quarantined) {
@@ -151,7 +152,8 @@ impl State {
                 let field = format!("lines[{}].quantity", number - 1);
                 return Err(invalid(field, format!("1 to {TOTAL_MAX}")));
             }
-            wanted.push(Wanted { item, quantity: line.quantity });
+            let seats = self.wanted_seats(item, number, line.quantity, line.seats.as_deref())?;
+            wanted.push(Wanted { item, quantity: line.quantity, seats });
         }
         Ok(wanted)
     }
@@ -188,7 +190,7 @@ impl State {
         wanted: &WantedLines,
         old: Option<&Hold>,
         retake: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Picked, Refusal> {
         if let Some(reference) = &create.reference
             && let Some(&no) = self.references.get(&reference.digest)
             && old.is_none_or(|old| old.no != no)
@@ -252,8 +254,8 @@ impl State {
             .map(|hold| hold.no)
     }
 
-    fn take(&self, attempt: &Attempt<'_>, out: &mut Entries) -> Outcome {
-        let Attempt { by, command, create, .. } = *attempt;
+    fn take(&self, attempt: Attempt<'_>, out: &mut Entries) -> Outcome {
+        let Attempt { by, command, create, .. } = attempt;
         let at = self.turn.moment.at;
         let no = self.holds.next_no();
         let terms = &self.books.sales[attempt.sale.0 as usize].terms;
@@ -273,7 +275,7 @@ impl State {
             buyer: create.buyer.digest,
             ttl_seconds: attempt.ttl_seconds,
             extensions: terms.extensions_max,
-            lines: attempt.wanted.iter().map(|line| self.line_taken(*line)).collect(),
+            lines: self.lines_taken(&attempt),
             key: command.key.filter(|_| !confirms),
             reference: create.reference.as_ref().map(|reference| reference.digest),
             expires_at: (end != plain_end).then_some(end),
@@ -306,19 +308,27 @@ impl State {
         Outcome::Hold(self.view(&hold))
     }
 
-    fn line_taken(&self, line: Wanted) -> LineTaken {
-        let draws = self.books.draws(line.item, line.quantity).collect();
-        LineTaken { item: line.item, quantity: line.quantity, draws }
+    fn lines_taken(&self, attempt: &Attempt<'_>) -> Short<LineTaken> {
+        let lines = attempt.wanted.iter().zip(&attempt.picked);
+        let taken = |(line, seats): (&Wanted, &Option<Found>)| LineTaken {
+            item: line.item,
+            quantity: line.quantity,
+            draws: self.books.draws(line.item, line.quantity).collect(),
+            seats: seats.as_ref().map(|seats| seats.to_vec()),
+        };
+        lines.map(taken).collect()
     }
 
     fn superseded(&self, by: &By, old: &Hold, new: HoldNo) -> Entry {
-        let parts = old.parts(None, From::Held).expect("all that a hold has is a part of it");
+        let parts = self.parts_of(old, None, From::Held);
+        let (parts, seats) = parts.expect("all that a hold has is a part of it");
         let moves = self.draws_of(old.lines.iter().map(|line| (line.item, line.held)));
         let fact = HoldReleased {
             touched: HoldTouched { hold: old.no, previous: old.last_seq, by: by.actor, key: None },
             lines: Short(parts),
             moves,
             superseded_by: Some(new),
+            seats,
         };
         Fact::HoldReleased(fact).into()
     }
@@ -339,7 +349,14 @@ fn lost(
         reference: create.reference.as_ref().map(|reference| reference.digest),
         lines: wanted
             .iter()
-            .map(|line| LineWanted { item: line.item, quantity: line.quantity })
+            .map(|line| LineWanted {
+                item: line.item,
+                quantity: line.quantity,
+                seats: match &line.seats {
+                    WantedSeats::Named(seats) => Some(seats.clone()),
+                    WantedSeats::None | WantedSeats::Best(_) => None,
+                },
+            })
             .collect(),
         refusal,
         key: command.key,
@@ -347,6 +364,18 @@ fn lost(
     };
     let private = Private { metadata: None, ..texts(create) };
     Entry { fact: Fact::HoldRefused(fact), private: Some(private) }
+}
+
+/// What lapsed of a hold, seat by seat where it had some.
+fn lapsed_lines(hold: &Hold) -> WantedLines {
+    let lapsed = (0..hold.lines.len()).zip(1u8..).map(|(place, number)| {
+        let lapsed = hold.seats().iter().filter(|held| held.kept == SeatKept::Lapsed);
+        let seats = lapsed.filter(|held| held.line == number).map(|held| held.seat);
+        let (quantity, seats): (u32, Vec<SeatNo>) = (hold.lapsed(place), seats.collect());
+        let seats = if seats.is_empty() { WantedSeats::None } else { WantedSeats::Named(seats) };
+        Wanted { item: hold.lines[place].item, quantity, seats }
+    });
+    lapsed.filter(|line| line.quantity > 0).collect()
 }
 
 /// A refusal, and the hold that it is about, where there is one.
@@ -390,6 +419,7 @@ struct Attempt<'a> {
     create: &'a HoldCreate,
     sale: SaleIx,
     wanted: WantedLines,
+    picked: Picked,
     ttl_seconds: u32,
     old: Option<Hold>,
     retaken: Option<Hold>,

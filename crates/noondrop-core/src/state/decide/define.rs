@@ -1,20 +1,24 @@
 //! Definitions: shops, sales, items, and the units that items have.
 
 use alloc::format;
+use alloc::vec::Vec;
 
+use super::seats::check_new;
 use super::{By, Decided, Entries, invalid};
 use crate::command::{
     ItemAdjust, ItemPut, KeyUse, SaleMove, SalePut, SaleStep, SaleTerms, ShopPut,
 };
 use crate::fact::{
-    Entry, Fact, ItemAdjusted, ItemDefined, Private, SaleDefined, SaleMoved, ShopDefined,
+    Entry, Fact, ItemAdjusted, ItemDefined, Private, SaleDefined, SaleMoved, SeatsChanged,
+    ShopDefined,
 };
 use crate::limits::{
     LIMIT_ITEMS_MAX, SALE_ITEMS_MAX, SALE_LIMITS_MAX, TEXT_BYTES_MAX, TOTAL_MAX, TTL_SECONDS_MAX,
 };
-use crate::outcome::{ItemView, Outcome, SaleState, SaleView, ShopView};
+use crate::outcome::{Counts, ItemView, Outcome, SaleState, SaleView, ShopView};
 use crate::planted::{self, Bug};
 use crate::refusal::Refusal;
+use crate::seats::SeatMap;
 use crate::state::State;
 use crate::state::books::Sale;
 use crate::units::{ActorIx, ItemIx, SaleIx, Timestamp};
@@ -129,6 +133,9 @@ impl State {
         }
         check_at_most("total", put.total)?;
         check_at_most("oversell_limit", put.oversell_limit)?;
+        if put.seats.is_some() && put.oversell_limit > 0 {
+            return Err(invalid("oversell_limit", "0 on an item of seats"));
+        }
         match self.books.item(sale, put.item.as_str()) {
             Some(item) => self.redefine(by, put, item, out),
             None => self.define(by, put, sale, out),
@@ -141,22 +148,47 @@ impl State {
             return Err(invalid("item", format!("at most {SALE_ITEMS_MAX} items in a sale")));
         }
         let item = self.books.next_item();
-        let fact = item_defined(by, put, item, sale, 1);
-        let counts = crate::outcome::Counts {
-            total: put.total,
-            oversell_limit: put.oversell_limit,
-            ..Default::default()
-        };
-        let view = ItemView { item, sale, counts, version: 1, quarantined: false, created: true };
+        let mut fact = item_defined(by, put, item, sale, 1);
+        let mut total = put.total;
+        let mut seats = None;
+        if let Some(defs) = &put.seats {
+            check_new(&SeatMap::new(), defs)?;
+            total = u32::try_from(defs.len()).expect("as many as were checked");
+            (fact.total, fact.seated) = (0, Some(true));
+            seats = (total > 0).then(|| SeatsChanged {
+                item,
+                added: defs.clone(),
+                planned: Vec::new(),
+                removed: Vec::new(),
+                total,
+                by: by.actor,
+                key: None,
+            });
+        }
+        let counts = Counts { total, oversell_limit: put.oversell_limit, ..Counts::default() };
+        let seated = put.seats.is_some();
+        let view =
+            ItemView { item, sale, counts, version: 1, quarantined: false, created: true, seated };
         out.push(Fact::ItemDefined(fact).into());
+        out.extend(seats.map(|seats| Fact::SeatsChanged(seats).into()));
         Ok(Outcome::Item(view))
     }
 
     fn redefine(&self, by: &By, put: &ItemPut, item: ItemIx, out: &mut Entries) -> Decided {
         let mut view = self.books.item_view(item);
         check_version(put.if_version, view.version)?;
-        if put.total != view.counts.total {
+        let total = match &put.seats {
+            Some(_) if !view.seated => {
+                return Err(invalid("seats", "absent: this item has only a total"));
+            }
+            Some(seats) => seats.len(),
+            None => put.total as usize,
+        };
+        if total != view.counts.total as usize {
             return Err(Refusal::UseAdjust { total: view.counts.total });
+        }
+        if view.seated && put.oversell_limit > 0 {
+            return Err(invalid("oversell_limit", "0 on an item of seats"));
         }
         if put.oversell_limit == view.counts.oversell_limit {
             return Ok(Outcome::Item(view));
@@ -165,6 +197,8 @@ impl State {
         view.version += 1;
         let mut fact = item_defined(by, put, item, view.sale, view.version);
         fact.draws.clone_from(&self.books.items[item.0 as usize].draws);
+        fact.total = view.counts.total;
+        fact.seated = view.seated.then_some(true);
         out.push(Fact::ItemDefined(fact).into());
         Ok(Outcome::Item(view))
     }
@@ -184,6 +218,12 @@ impl State {
         let item =
             item.ok_or_else(|| Refusal::ItemNotFound { line: 0, item: adjust.item.clone() })?;
         let mut view = self.books.item_view(item);
+        if view.seated {
+            return Err(invalid(
+                "item",
+                "an item without seats; seats are added and removed by name",
+            ));
+        }
         check_version(adjust.if_total, view.counts.total)?;
         let now = i64::from(view.counts.total);
         let adds = if planted::is(Bug::AdjustSets) { adjust.by - now } else { adjust.by };
@@ -213,6 +253,7 @@ fn item_defined(by: &By, put: &ItemPut, item: ItemIx, sale: SaleIx, version: u32
         draws: alloc::vec![item],
         version,
         by: by.actor,
+        seated: None,
     }
 }
 

@@ -6,6 +6,7 @@
 mod act;
 mod create;
 mod define;
+mod seats;
 mod stock;
 
 use alloc::string::String;
@@ -106,6 +107,7 @@ impl State {
             Act::SaleMove(step) => self.decide_move(&by, step, out),
             Act::ItemPut(put) => self.decide_item(&by, put, out),
             Act::ItemAdjust(adjust) => self.decide_adjust(&by, command.key, adjust, out),
+            Act::ItemSeats(change) => self.decide_seats(&by, command.key, change, out),
             Act::HoldCreate(create) => self.decide_create(&by, command, create, out),
             Act::HoldConfirm(confirm) => self.decide_confirm(&by, command, confirm, out),
             Act::HoldExtend(extend) => self.decide_extend(&by, command, extend, out),
@@ -174,7 +176,11 @@ impl State {
     }
 
     pub(super) fn view(&self, hold: &Hold) -> HoldView {
-        self.holds.view(hold, self.books.sales[hold.sale.0 as usize].shop)
+        let mut view = self.holds.view(hold, self.books.sales[hold.sale.0 as usize].shop);
+        if !hold.seats().is_empty() {
+            view.seats = self.seats_of(hold);
+        }
+        view
     }
 
     /// What parts of a hold's lines draw, one entry per pool.

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use smallvec::SmallVec;
 
 use super::create::{Wanted, WantedLines};
+use super::seats::{Picked, WantedSeats};
 use crate::limits::{MAY_FREE_HOLDS_MAX, MAY_FREE_SCAN_MAX};
 use crate::outcome::Counts;
 use crate::planted::{self, Bug};
@@ -50,7 +51,7 @@ impl State {
         wanted: &WantedLines,
         old: Option<&Hold>,
         retake: bool,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Picked, Refusal> {
         let demands = self.demands(wanted, old);
         let counts = |demand: &Demand| {
             let counts = self.books.counts[demand.pool.0 as usize];
@@ -58,7 +59,12 @@ impl State {
         };
         let lacking = |demand: &Demand| demand.wanted > counts(demand).free();
         if !demands.iter().any(lacking) {
-            return Ok(());
+            let has_seats = wanted.iter().any(|line| !matches!(line.seats, WantedSeats::None));
+            if !has_seats {
+                return Ok(wanted.iter().map(|_| None).collect());
+            }
+            let picked = self.pick_seats(wanted, old);
+            return picked.map_err(|lines| Refusal::Stock { lines, retake });
         }
         let mut lines = Vec::new();
         for (line, number) in wanted.iter().zip(1u8..) {
@@ -66,7 +72,7 @@ impl State {
             let worst = demands
                 .iter()
                 .filter(|demand| lacking(demand) && pools.contains(&demand.pool))
-                .map(|demand| self.lack((number, *line), demand, counts(demand), old))
+                .map(|demand| self.lack((number, line), demand, counts(demand), old))
                 .min_by_key(|lack| lack.code);
             lines.extend(worst);
         }
@@ -75,7 +81,7 @@ impl State {
 
     fn lack(
         &self,
-        (number, line): (u8, Wanted),
+        (number, line): (u8, &Wanted),
         demand: &Demand,
         counts: Counts,
         old: Option<&Hold>,
@@ -108,6 +114,7 @@ impl State {
                     self.may_free_at(demand.pool, missing, old.map(|old| old.no))
                 })
                 .flatten(),
+            seats: None,
         }
     }
 

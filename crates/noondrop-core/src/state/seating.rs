@@ -1,0 +1,389 @@
+//! The seats of items, in the state: who has them, and what they add to `state_sum`.
+//!
+//! A seat belongs to a hold from the fact that made the hold to the fact that gives the seat back, so a seat's owner
+//! follows from the holds; whether it is planned, and its block, do not. A seat that is removed while somebody has it
+//! stays his, not planned any more; once it is given back it is gone.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+
+use smallvec::SmallVec;
+
+use super::hold::Hold;
+use super::recount::Violation;
+use super::turn::Change;
+use super::{State, sum};
+use crate::command::{Act, Command, LineAsked, SeatsAsked};
+use crate::fact::{SeatOut, SeatsChanged};
+use crate::outcome::{Counts, HoldState, SeatKept, SeatOfHold};
+use crate::refusal::SeatStanding;
+use crate::seats::{SeatDef, SeatMap, SeatNo, SeatState, Wish};
+use crate::units::{HoldNo, ItemIx, SaleIx, Seq};
+
+/// Wishes that are remembered, to see which recur.
+const WISHES_SEEN: usize = 64;
+/// Larger blocks are looked for by a walk: their search costs milliseconds to prepare.
+const PREPARED_QUANTITY_MAX: u32 = 10;
+
+/// All items of seats.
+#[derive(Clone, Default)]
+pub(super) struct Seating {
+    pub(super) maps: BTreeMap<ItemIx, Seated>,
+    /// The wishes that came last. Decides only what is prepared, never an outcome.
+    wishes: VecDeque<(ItemIx, u32, Wish)>,
+}
+
+/// The seats of one item.
+#[derive(Clone, Default)]
+pub(super) struct Seated {
+    pub(super) map: SeatMap,
+    /// By seat: the row that changed it last, as far as this process knows.
+    changed: Vec<Seq>,
+    /// What was not seen changing by this process changed at this row, or before.
+    known_from: Seq,
+}
+
+impl Seating {
+    pub(super) fn map(&self, item: ItemIx) -> Option<&SeatMap> {
+        self.maps.get(&item).map(|seated| &seated.map)
+    }
+
+    fn expect(&self, item: ItemIx) -> &SeatMap {
+        self.map(item).expect("a seat of a hold is one of an item of seats")
+    }
+}
+
+impl Seated {
+    /// A map that was read from a snapshot made at a row.
+    pub(super) fn read(map: SeatMap, at: Seq) -> Self {
+        let changed = alloc::vec![at; map.len()];
+        Self { map, changed, known_from: at }
+    }
+
+    /// The seats that changed after a row; all, if that is longer ago than is known.
+    pub(super) fn changed_since(&self, since: Seq) -> impl Iterator<Item = SeatNo> + '_ {
+        let all = since < self.known_from;
+        let seats = (0..).map(SeatNo).zip(&self.changed);
+        seats.filter(move |(_, at)| all || **at > since).map(|(seat, _)| seat)
+    }
+
+    fn set(&mut self, seat: SeatNo, state: SeatState, at: Seq) -> SeatState {
+        self.changed[seat.0 as usize] = at;
+        self.map.set(seat, state)
+    }
+}
+
+/// What a seat's definition adds to `state_sum`.
+fn def_sum(item: ItemIx, seat: SeatNo, def: &SeatDef) -> u128 {
+    sum::encoded(sum::SEAT, id(item, seat), def)
+}
+
+fn id(item: ItemIx, seat: SeatNo) -> u64 {
+    u64::from(item.0) << 32 | u64::from(seat.0)
+}
+
+/// What a seat's state adds to `state_sum`.
+fn state_sum(item: ItemIx, seat: SeatNo, state: SeatState) -> u128 {
+    let mut bytes = [0; 11];
+    bytes[0] = u8::from(state.planned);
+    bytes[1..9].copy_from_slice(&state.owner.map_or(u64::MAX, |no| no.0).to_le_bytes());
+    bytes[9..].copy_from_slice(&state.block.map_or(u16::MAX, |label| label.0).to_le_bytes());
+    sum::entry(sum::SEAT_STATE, id(item, seat), &bytes)
+}
+
+impl Seating {
+    /// What all seats add to `state_sum`, from scratch.
+    pub(super) fn sum(&self) -> u128 {
+        let mut all = 0u128;
+        for (&item, seated) in &self.maps {
+            for (seat, _) in seated.map.iter() {
+                let def = seated.map.def(seat).expect("it was just there");
+                let state = seated.map.state(seat).expect("it was just there");
+                all = all.wrapping_add(def_sum(item, seat, &def));
+                all = all.wrapping_add(state_sum(item, seat, state));
+            }
+        }
+        all
+    }
+}
+
+impl State {
+    /// Changes a seat within the open turn.
+    fn set_seat(&mut self, item: ItemIx, seat: SeatNo, state: SeatState) -> SeatState {
+        let old = self.put_seat(item, seat, state);
+        self.turn.journal.push(Change::Seat(item, seat, old));
+        old
+    }
+
+    /// Changes a seat, to apply or to undo.
+    pub(super) fn put_seat(&mut self, item: ItemIx, seat: SeatNo, state: SeatState) -> SeatState {
+        let at = self.turn.moment.seq;
+        let seated = self.seating.maps.get_mut(&item).expect("an item of seats");
+        let old = seated.set(seat, state, at);
+        self.add(state_sum(item, seat, state));
+        self.subtract(state_sum(item, seat, old));
+        old
+    }
+
+    /// Takes the newest seats out again.
+    pub(super) fn remove_newest_seats(&mut self, item: ItemIx, many: u32) {
+        for _ in 0..many {
+            let seated = self.seating.maps.get_mut(&item).expect("an item of seats");
+            let seat = SeatNo(u32::try_from(seated.map.len()).expect("few enough") - 1);
+            let def = seated.map.def(seat).expect("the newest seat");
+            let state = seated.map.state(seat).expect("the newest seat");
+            seated.map.pop();
+            seated.changed.pop();
+            self.subtract(def_sum(item, seat, &def));
+            self.subtract(state_sum(item, seat, state));
+        }
+    }
+
+    pub(super) fn apply_seats(&mut self, fact: &SeatsChanged) -> Result<(), &'static str> {
+        let item = fact.item;
+        let known = self.seating.map(item).ok_or("it is no item of seats")?.len();
+        let (mut total, mut unplanned, mut unblocked) = (0i64, 0i64, 0u32);
+        for &seat in &fact.removed {
+            let old = self.seat_state(item, seat).filter(|old| old.planned);
+            let old = old.ok_or("it removes a seat that is not there")?;
+            total -= 1;
+            unplanned += i64::from(old.owner.is_some());
+            unblocked += u32::from(old.owner.is_none() && old.block.is_some());
+            self.set_seat(item, seat, SeatState { planned: false, block: None, ..old });
+        }
+        for &seat in &fact.planned {
+            let old = self.seat_state(item, seat).filter(|old| !old.planned);
+            let old = old.ok_or("it plans a seat that is planned")?;
+            total += 1;
+            unplanned -= i64::from(old.owner.is_some());
+            self.set_seat(item, seat, SeatState { planned: true, ..old });
+        }
+        let mut added = 0;
+        for def in &fact.added {
+            let seated = self.seating.maps.get_mut(&item).expect("it was just there");
+            let Ok(seat) = seated.map.add(def) else {
+                self.turn.journal.push(Change::SeatsAdded(item, added));
+                return Err("a seat cannot be added");
+            };
+            seated.changed.push(self.turn.moment.seq);
+            added += 1;
+            // As the map tells it: in its order of tags.
+            let def = seated.map.def(seat).expect("it was just added");
+            self.add(def_sum(item, seat, &def));
+            self.add(state_sum(item, seat, SeatState::FREE));
+        }
+        if added > 0 {
+            self.turn.journal.push(Change::SeatsAdded(item, added));
+        }
+        debug_assert_eq!(known + fact.added.len(), self.seating.expect(item).len());
+        self.change_counts(item, |counts| {
+            let total = i64::from(counts.total) + total + i64::from(added);
+            let total = u32::try_from(total).ok().filter(|total| *total == fact.total)?;
+            let unplanned = u32::try_from(i64::from(counts.unplanned) + unplanned).ok()?;
+            let blocked = counts.blocked.checked_sub(unblocked)?;
+            Some(Counts { total, unplanned, blocked, ..counts })
+        })
+    }
+
+    pub(super) fn seat_state(&self, item: ItemIx, seat: SeatNo) -> Option<SeatState> {
+        self.seating.map(item)?.state(seat)
+    }
+
+    /// A new hold gets a seat.
+    pub(super) fn own_seat(
+        &mut self,
+        item: ItemIx,
+        seat: SeatNo,
+        hold: HoldNo,
+    ) -> Result<(), &'static str> {
+        let old = self.seat_state(item, seat).filter(|old| old.planned && old.owner.is_none());
+        let old = old.ok_or("a seat is not free")?;
+        self.set_seat(item, seat, SeatState { owner: Some(hold), ..old });
+        Ok(())
+    }
+
+    /// A hold's seat has no owner any more; how it was. One that is not planned is gone with that.
+    fn leave_seat(
+        &mut self,
+        item: ItemIx,
+        seat: SeatNo,
+        hold: HoldNo,
+        destroyed: bool,
+    ) -> Result<SeatState, &'static str> {
+        let old = self.seat_state(item, seat).filter(|old| old.owner == Some(hold));
+        let old = old.ok_or("the hold does not have this seat")?;
+        let planned = old.planned && !destroyed;
+        self.set_seat(item, seat, SeatState { planned, owner: None, ..old });
+        Ok(old)
+    }
+
+    /// Seats leave a hold, one by one.
+    pub(super) fn give_seats_back(
+        &mut self,
+        hold: &mut Hold,
+        out: &[SeatOut],
+        kept: SeatKept,
+        destroyed: bool,
+    ) -> Result<(), &'static str> {
+        for SeatOut { line, seat } in out {
+            let held = hold.seats_mut().iter_mut().find(|held| {
+                held.line == *line && held.seat == *seat && held.kept == SeatKept::Kept
+            });
+            held.ok_or("the hold does not have this seat")?.kept = kept;
+            let item = hold.lines[usize::from(*line) - 1].item;
+            let old = self.leave_seat(item, *seat, hold.no, destroyed)?;
+            self.forget_seat(item, old, destroyed)?;
+        }
+        Ok(())
+    }
+
+    /// All seats that a hold has are free again.
+    pub(super) fn give_all_seats_back(&mut self, hold: &Hold) -> Result<(), &'static str> {
+        let kept: SmallVec<[(ItemIx, SeatNo); 8]> = hold.kept_seats().collect();
+        for (item, seat) in kept {
+            let old = self.leave_seat(item, seat, hold.no, false)?;
+            self.forget_seat(item, old, false)?;
+        }
+        Ok(())
+    }
+
+    /// What a seat that lost its owner changes about its item's total.
+    fn forget_seat(
+        &mut self,
+        item: ItemIx,
+        old: SeatState,
+        destroyed: bool,
+    ) -> Result<(), &'static str> {
+        if old.planned && !destroyed {
+            return Ok(());
+        }
+        self.change_counts(item, |counts| {
+            Some(if old.planned {
+                Counts { total: counts.total.checked_sub(1)?, ..counts }
+            } else {
+                Counts { unplanned: counts.unplanned.checked_sub(1)?, ..counts }
+            })
+        })
+    }
+
+    /// A hold's seats with their names, for whoever is told of the hold.
+    pub(super) fn seats_of(&self, hold: &Hold) -> Vec<SeatOfHold> {
+        let named = |held: &super::hold::HeldSeat| {
+            let item = hold.lines[usize::from(held.line) - 1].item;
+            let name = self.seating.expect(item).name_of(held.seat);
+            SeatOfHold { line: held.line, name, kept: held.kept }
+        };
+        hold.seats().iter().map(named).collect()
+    }
+
+    /// Where a seat stands.
+    pub(super) fn standing(&self, state: SeatState) -> SeatStanding {
+        match state.owner.and_then(|no| self.holds.load(no)) {
+            Some(hold) if hold.state == HoldState::Active => SeatStanding::Held,
+            Some(_) => SeatStanding::Sold,
+            None if !state.planned => SeatStanding::Removed,
+            None if state.block.is_some() => SeatStanding::Blocked,
+            None => SeatStanding::Free,
+        }
+    }
+
+    /// Makes the search for the best seats quick, if this command asks for some as others did before. Decides nothing:
+    /// without it every outcome is the same, later.
+    pub fn prepare(&mut self, command: &Command) {
+        let Act::HoldCreate(create) = &command.act else { return };
+        if self.seating.maps.is_empty() {
+            return;
+        }
+        let Some(shop) = self.books.shop(command.shop.as_str()) else { return };
+        let Some(sale) = self.books.sale(shop, create.sale.as_str()) else { return };
+        for line in &create.lines {
+            self.prepare_line(sale, line);
+        }
+    }
+
+    fn prepare_line(&mut self, sale: SaleIx, line: &LineAsked) {
+        let Some(item) = self.books.item(sale, line.item.as_str()) else { return };
+        let Some(map) = self.seating.map(item) else { return };
+        let asked = line.seats.as_deref();
+        if asked.is_some_and(|asked| asked.named.is_some()) || line.quantity > PREPARED_QUANTITY_MAX
+        {
+            return;
+        }
+        let Some(mut wish) = wish_of(map, asked) else { return };
+        if map.is_prepared(&wish, line.quantity) {
+            return;
+        }
+        // Whatever the sections, the search is the same.
+        wish.sections.clear();
+        let wishes = &mut self.seating.wishes;
+        let recurs = wishes
+            .iter()
+            .any(|(of, many, seen)| *of == item && *many == line.quantity && *seen == wish);
+        if recurs {
+            let seated = self.seating.maps.get_mut(&item).expect("it was just there");
+            seated.map.prepare(&wish, line.quantity);
+            return;
+        }
+        if wishes.len() == WISHES_SEEN {
+            wishes.pop_front();
+        }
+        wishes.push_back((item, line.quantity, wish));
+    }
+
+    /// Whether the seats of an item tell the same as its account.
+    pub(super) fn check_seats(&self, item: ItemIx, counts: &Counts) -> Result<(), Violation> {
+        let Some(map) = self.seating.map(item) else { return Ok(()) };
+        let seats = map.totals();
+        let owned = u64::from(seats.owned) + u64::from(seats.owned_unplanned);
+        let fits = seats.planned == counts.total
+            && seats.owned_unplanned == counts.unplanned
+            && owned == u64::from(counts.held) + u64::from(counts.sold)
+            && seats.blocked.values().sum::<u32>() == counts.blocked;
+        if fits { Ok(()) } else { Err(Violation::Seats(item)) }
+    }
+
+    /// Whether each seat belongs to the hold that has it, and sums are right; from scratch.
+    pub(super) fn recount_seats(
+        &self,
+        owners: &BTreeMap<(ItemIx, SeatNo), HoldNo>,
+    ) -> Vec<Violation> {
+        let mut violations = Vec::new();
+        let mut owned = 0;
+        for (&item, seated) in &self.seating.maps {
+            let counts = self.books.counts[item.0 as usize];
+            violations.extend(self.check_seats(item, &counts).err());
+            let same = seated.map.recount() == *seated.map.totals();
+            let owners_fit = seated.map.iter().all(|(seat, view)| {
+                owned += usize::from(view.state.owner.is_some());
+                view.state.owner == owners.get(&(item, seat)).copied()
+            });
+            if !(same && owners_fit) {
+                violations.push(Violation::Seats(item));
+            }
+        }
+        if owned != owners.len() {
+            violations.push(Violation::Seats(ItemIx(u32::MAX)));
+        }
+        violations
+    }
+}
+
+/// What a line asks of a map; none where no seat can match, as a name is unknown.
+pub(super) fn wish_of(map: &SeatMap, asked: Option<&SeatsAsked>) -> Option<Wish> {
+    let Some(asked) = asked else { return Some(Wish::default()) };
+    let mut wish = Wish { together: asked.together, ..Wish::default() };
+    if let Some(sections) = &asked.sections {
+        let known = sections.iter().filter_map(|section| map.section(section.as_str()));
+        wish.sections = known.collect();
+        if wish.sections.is_empty() {
+            return None;
+        }
+    }
+    if let Some(tags) = &asked.tags {
+        wish.tags = map.tags(tags.iter().map(crate::ids::Name::as_str))?;
+    }
+    if let Some(zone) = &asked.zone {
+        wish.zone = Some(map.zone(zone.as_str())?);
+    }
+    Some(wish)
+}
