@@ -60,8 +60,8 @@ pub struct App {
     authenticator: Authenticator,
     /// Bounds.
     pub limits: AppLimits,
-    /// One scan of the log at a time.
-    pub scans: tokio::sync::Semaphore,
+    /// One scan of the log at a time; the turn belongs to the thread that scans.
+    pub scans: Arc<tokio::sync::Semaphore>,
     /// Refusals in the last minute, by buyer or principal; bounded, forgets the oldest.
     refusals: Cache<Digest16, Arc<AtomicU32>>,
     requests: AtomicU64,
@@ -75,7 +75,7 @@ impl App {
         let refusals =
             Cache::builder().max_capacity(100_000).time_to_live(Duration::from_secs(60)).build();
         let run = std::process::id();
-        let scans = tokio::sync::Semaphore::new(1);
+        let scans = Arc::new(tokio::sync::Semaphore::new(1));
         Arc::new(Self {
             handle,
             authenticator,
@@ -108,16 +108,21 @@ impl App {
 
     /// Waits for the position that a reader wants to see at least.
     pub async fn at_least(&self, position: Option<&str>) -> Result<(), Problem> {
-        let Some(text) = position else { return Ok(()) };
-        let wanted: PositionRef = text
-            .parse()
-            .map_err(|_| Problem::field("at_least", "a position such as 48112.9f3c2ab1"))?;
+        match position {
+            Some(text) => self.has_reached("at_least", text).await.map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for a position, and refuses one of another history.
+    pub async fn has_reached(&self, field: &str, text: &str) -> Result<PositionRef, Problem> {
+        let wanted: PositionRef =
+            text.parse().map_err(|_| Problem::field(field, "a position such as 48112.9f3c2ab1"))?;
         match self.handle.wait_for(wanted, AT_LEAST_WAIT).await {
-            Ok(()) => Ok(()),
-            Err(WaitError::HistoryChanged) => Err(Problem::new(
-                "history_changed",
-                format!("The log does not have {text}: it went back and took another way."),
-            )),
+            Ok(()) => Ok(wanted),
+            Err(WaitError::HistoryChanged) => {
+                Err(Problem::history_changed(text, self.handle.position()))
+            }
             Err(_) => {
                 Err(Problem::new("not_ready", format!("{text} is not reached yet.")).after(1))
             }

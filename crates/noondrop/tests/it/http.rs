@@ -628,6 +628,35 @@ fn metrics_have_the_names_that_dashboards_use() {
 }
 
 #[test]
+fn a_page_of_holds_goes_on_from_a_hold_and_counts_nothing() {
+    let world = World::with_floor(50);
+    let ids: Vec<Value> =
+        (0..5).map(|n| world.hold(&format!("k{n}"), "ada", 1)["id"].clone()).collect();
+    for (who, query) in [(Who::Seller, "sale=noon"), (Who::Buyer("ada"), "buyer=ada")] {
+        let mut seen = Vec::new();
+        let mut from = String::new();
+        loop {
+            let path = format!("/v1/holds?{query}&limit=2{from}");
+            let page = world.send(who, &get(path)).done(200).json();
+            let holds = page["holds"].as_array().expect("a page").iter();
+            seen.extend(holds.map(|hold| hold["id"].clone()));
+            if page["next_before"].is_null() {
+                break;
+            }
+            let next = page["next_before"].as_str().expect("an opaque text");
+            assert!(next.starts_with("hold_"), "{next}");
+            from = format!("&before={next}");
+        }
+        assert!(seen.iter().eq(ids.iter().rev()), "{who:?}: {seen:?}");
+    }
+    for bad in ["3", "hold_x", "hold_00000000000000000000000000000"] {
+        let path = format!("/v1/holds?sale=noon&before={bad}");
+        let problem = world.send(Who::Seller, &get(path)).refused(400, "invalid_field", "no");
+        assert_eq!(problem["field"], "before");
+    }
+}
+
+#[test]
 fn a_hold_has_a_history_and_attempts_can_be_looked_up() {
     let world = World::with_floor(1);
     let hold = world.hold("k1", "ada", 1);

@@ -3,6 +3,7 @@
 mod audit;
 mod http;
 mod http_docs;
+mod http_log;
 mod http_openapi;
 mod http_server;
 mod http_world;
