@@ -21,9 +21,10 @@ pub mod keys;
 pub mod ledger;
 pub mod openapi;
 pub mod operations;
+pub mod origin;
 pub mod problem;
-pub mod render;
 pub mod reading;
+pub mod render;
 pub mod server;
 
 use std::sync::Arc;

@@ -20,6 +20,7 @@ use noondrop_log::{Position, PositionRef};
 
 use super::error::{Context, fault_problem, refusal_problem};
 use super::keys::{KeyPolicy, idempotency_key};
+use super::origin::cut_origin;
 use super::problem::Problem;
 use super::render::{Texts, hold_body, item_value, sale_value, shop_value};
 use crate::auth::{Authenticator, Identity, Role};
@@ -179,7 +180,7 @@ impl App {
             let bound = format!("at most {ORIGIN_BYTES_MAX} printable characters");
             text.ok_or_else(|| Problem::field("Noondrop-Origin", &bound))
         });
-        let origin = origin.transpose()?.map(|text| digester.origin(shop, text));
+        let origin = origin.transpose()?.map(|text| digester.origin(shop, &cut_origin(text)));
         Ok(Command { shop: caller.shop.clone(), actor: caller.actor(&digester), key, origin, act })
     }
 
@@ -427,7 +428,7 @@ impl FromRequestParts<Arc<App>> for Caller {
     }
 }
 
-/// The layer around every route: an id for each request.
+/// The layer around every route: an id for each request, and nothing that a cache between may keep.
 pub async fn with_request_id(
     axum::extract::State(app): axum::extract::State<Arc<App>>,
     request: axum::extract::Request,
@@ -435,6 +436,8 @@ pub async fn with_request_id(
 ) -> Response {
     let mut response = next.run(request).await;
     let id = app.request_id();
-    response.headers_mut().insert(HeaderName::from_static("noondrop-request-id"), id);
+    let headers = response.headers_mut();
+    headers.insert(HeaderName::from_static("noondrop-request-id"), id);
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

@@ -343,6 +343,9 @@ fn responses_of(operation: &Operation) -> Value {
     Value::Object(responses)
 }
 
+const ORIGIN: &str = "Where a request came from, such as device=d9;ip=203.0.113.7. Addresses are cut to /24 or \
+    /48, and a digest of the rest is kept.";
+
 fn parameters() -> Value {
     let header = |name: &str, required: bool, text: &str| {
         json!({
@@ -360,7 +363,7 @@ fn parameters() -> Value {
         "Idempotency-Key-Required": header("Idempotency-Key", true, key),
         "If-Match": header("If-Match", false, "The ETag of the version that was seen."),
         "Noondrop-Shop": header("Noondrop-Shop", false, "Which shop an operator means."),
-        "Noondrop-Origin": header("Noondrop-Origin", false, "Where a request came from; kept as a digest."),
+        "Noondrop-Origin": header("Noondrop-Origin", false, ORIGIN),
     })
 }
 

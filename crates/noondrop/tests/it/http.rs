@@ -657,6 +657,48 @@ fn a_page_of_holds_goes_on_from_a_hold_and_counts_nothing() {
 }
 
 #[test]
+fn no_answer_may_be_kept_by_a_cache() {
+    let world = World::with_floor(5);
+    let answers = [
+        world.try_hold("k1", "ada", 1),
+        world.try_hold("k1", "ada", 1),
+        world.send(Who::Seller, &get("/v1/sales")),
+        world.send(Who::Nobody, &get("/v1/sales")),
+        world.send(Who::Nobody, &get("/nowhere")),
+        world.send(Who::Nobody, &Ask::new("DELETE", "/v1/holds")),
+        world.send(Who::Nobody, &get("/readyz")),
+    ];
+    for seen in answers {
+        assert_eq!(seen.header("cache-control"), Some("no-store"), "{seen:?}");
+    }
+}
+
+#[test]
+fn an_address_is_cut_before_a_digest_of_it_is_kept() {
+    use noondrop_core::{Fact, codec::decode_row};
+    let world = World::with_floor(5);
+    let origins = ["ip=203.0.113.7", "ip=203.0.113.200", "ip=203.0.114.7"];
+    for (n, origin) in origins.iter().enumerate() {
+        let ask = post("/v1/holds", &floor("ada", 1)).key(&format!("k{n}"));
+        let ask = ask.header("noondrop-origin", format!("device=d9;{origin}"));
+        world.send(Who::Seller, &ask).done(201);
+    }
+    let mut reader = world.handle().opener().reader().expect("the log is there");
+    let rows = reader.page(0, 1_000, usize::MAX).expect("the log can be read");
+    let entries = rows.iter().flat_map(|row| {
+        decode_row(row.level, &row.facts, &row.private).expect("a row is understood")
+    });
+    let kept: Vec<_> = entries
+        .filter_map(|entry| match entry.fact {
+            Fact::HoldCreated(hold) => Some(hold.origin.expect("it was given")),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kept[0], kept[1], "neighbours are not told apart");
+    assert_ne!(kept[0], kept[2]);
+}
+
+#[test]
 fn a_hold_has_a_history_and_attempts_can_be_looked_up() {
     let world = World::with_floor(1);
     let hold = world.hold("k1", "ada", 1);
