@@ -602,11 +602,14 @@ fn metrics_have_the_names_that_dashboards_use() {
         "turn_commands",
         "queue_depth",
         "outcomes_total",
+        "paid_without_units",
         "replays_total",
         "storm_size",
         "log_append_failures_total",
         "log_bytes",
         "expiry_lag_seconds",
+        "follower_lag_rows",
+        "follower_lag_seconds",
         "snapshot_age_seconds",
         "conservation_violations_total",
         "quarantined_items",
@@ -625,6 +628,46 @@ fn metrics_have_the_names_that_dashboards_use() {
         assert!(text.lines().any(|known| known == line), "{line} is missing:\n{text}");
     }
     assert!(!text.contains("ada"), "no label may name a buyer");
+}
+
+#[test]
+fn bounds_of_histograms_are_decimal_fractions() {
+    let world = World::with_floor(5);
+    let text = world.send(Who::Auditor, &get("/metrics")).done(200).text();
+    for bound in ["0.00005", "0.0003", "0.00075", "0.003", "2"] {
+        let line = format!("noondrop_turn_seconds_bucket{{le=\"{bound}\"}} ");
+        assert!(text.contains(&line), "{bound} is missing:\n{text}");
+    }
+}
+
+#[test]
+fn money_that_bought_nothing_is_counted() {
+    let world = World::with_floor(5);
+    let paid = |hold: &Value, payment: &str, key: &str| {
+        let body = json!({"fence": hold["fence"], "payment_ref": payment});
+        world.send(Who::Seller, &post(path_of(hold, "confirm"), &body).key(key))
+    };
+    let late = world.hold("k1", "ada", 1);
+    world.act(&late, "release", json!({})).done(200);
+    paid(&late, "p1", "c1").refused(409, "hold_released", "no");
+    paid(&late, "p1", "c1").refused(409, "hold_released", "no");
+    let twice = world.hold("k2", "bob", 1);
+    paid(&twice, "p2", "c2").done(200);
+    paid(&twice, "p3", "c3").refused(409, "confirmed_with_other_payment", "no");
+    let text = world.send(Who::Auditor, &get("/metrics")).done(200).text();
+    let line = text.lines().find(|line| line.starts_with("noondrop_paid_without_units "));
+    assert_eq!(line, Some("noondrop_paid_without_units 2"), "a replay is no second payment");
+}
+
+#[test]
+fn a_follower_that_is_behind_is_behind_by_some_time() {
+    let world = World::with_floor(5);
+    let _follower = world.handle().follow("mirror", noondrop_log::GENESIS);
+    world.pass(Duration::from_secs(7));
+    let text = world.send(Who::Auditor, &get("/metrics")).done(200).text();
+    let name = "noondrop_follower_lag_seconds{follower=\"mirror\"} ";
+    let lag = text.lines().find_map(|line| line.strip_prefix(name)).expect("it has its line");
+    assert!((7.0..8.0).contains(&lag.parse::<f64>().expect("a number")), "{lag}");
 }
 
 #[test]
