@@ -194,24 +194,30 @@ impl App {
         let limits = self.limits;
         let principal = self.handle.digester().origin("principal", &caller.key_scope());
         let counts = [
-            (buyer, limits.refusals_per_minute_per_buyer),
-            (principal, limits.refusals_per_minute_per_principal),
+            (buyer, limits.refusals_per_minute_per_buyer, "refusals_per_minute_per_buyer"),
+            (
+                principal,
+                limits.refusals_per_minute_per_principal,
+                "refusals_per_minute_per_principal",
+            ),
         ];
-        let over = counts.into_iter().find(|(who, most)| {
-            let seen = self.refusals.get(who).map_or(0, |count| count.load(Ordering::Relaxed));
-            *most > 0 && seen >= *most
+        let over = counts.into_iter().find(|(who, most, _)| {
+            *most > 0
+                && self.refusals.get(who).is_some_and(|seen| seen.load(Ordering::Relaxed) >= *most)
         });
-        let mut detail =
-            over.map(|(_, most)| format!("More than {most} refused attempts in a minute."));
-        if detail.is_none() && caller.role() == Role::Buyer && limits.live_holds_per_buyer > 0 {
+        let mut broken = over.map(|(_, most, limit)| {
+            (limit, format!("More than {most} refused attempts in a minute."))
+        });
+        if broken.is_none() && caller.role() == Role::Buyer && limits.live_holds_per_buyer > 0 {
             let most = limits.live_holds_per_buyer;
             let live = self.ask(move |state, _| live_holds(state, buyer, most)).await?.value;
-            detail = (live >= most).then(|| format!("At most {most} live holds at once."));
+            let detail = || format!("At most {most} live holds at once.");
+            broken = (live >= most).then(|| ("live_holds_per_buyer", detail()));
         }
         // A quota bounds new attempts; who only asks again for an answer that he missed must get it.
-        match detail {
-            Some(detail) if !self.is_answered(command).await? => {
-                Err(Problem::new("rate_limited", detail).after(30))
+        match broken {
+            Some((limit, detail)) if !self.is_answered(command).await? => {
+                Err(Problem::new("rate_limited", detail).with("limit", limit).after(30))
             }
             Some(_) => Ok(None),
             None => Ok(Some(Quota { buyer, principal })),
@@ -275,7 +281,8 @@ impl App {
             Outcome::Refused(refusal) => {
                 let payment_ref = self.payment_of(refusal).await;
                 let payment_ref = payment_ref.as_deref();
-                let context = Context { catalog: &catalog, at: reply.at, payment_ref };
+                let command = &reply.command;
+                let context = Context { catalog: &catalog, at: reply.at, command, payment_ref };
                 axum::response::IntoResponse::into_response(refusal_problem(refusal, &context))
             }
         };
@@ -417,7 +424,7 @@ impl FromRequestParts<Arc<App>> for Caller {
         let chosen = parts.headers.get(SHOP).map(|shop| shop.to_str().unwrap_or(""));
         let shop = match (&identity.shop, chosen) {
             (Some(own), Some(chosen)) if **own != *chosen => {
-                return Err(Problem::new("shop_not_found", "There is no such shop."));
+                return Err(Problem::missing("shop", chosen));
             }
             (Some(own), _) => own.as_ref(),
             (None, chosen) => chosen.unwrap_or("main"),

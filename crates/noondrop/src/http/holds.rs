@@ -314,7 +314,7 @@ pub async fn find(
     let answer = app.ask(move |state, now| (state.hold(hold), now)).await?;
     let (view, now) = answer.value;
     let view = view.filter(|view| visible(app, caller, view));
-    let view = view.ok_or_else(|| Problem::new("hold_not_found", "There is no such hold."))?;
+    let view = view.ok_or_else(|| Problem::missing("hold", id))?;
     Ok((as_of(view, now), now, answer.position))
 }
 

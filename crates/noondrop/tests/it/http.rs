@@ -58,7 +58,7 @@ fn a_body_that_cannot_be_read_says_what_is_wrong_with_it() {
     let mut line = floor("ada", 1);
     line["lines"][0]["color"] = json!("red");
     let problem = send(base().json(&line)).refused(400, "unknown_field", "no");
-    assert_eq!(problem["field"], "color");
+    assert_eq!(problem["field"], "lines[0].color");
 
     for bad in ["", "{", "[]", "{}", "{\"sale\":1}", "null {}"] {
         send(json().raw(bad)).refused(400, "invalid_field", "no");
@@ -311,7 +311,7 @@ fn what_is_not_there_is_named() {
     body["lines"][0]["item"] = json!("roof");
     let seen = world.send(Who::Seller, &post("/v1/holds", &body).key("k"));
     let problem = seen.refused(404, "item_not_found", "no");
-    assert_eq!((&problem["line"], &problem["item"]), (&json!(1), &json!("roof")));
+    assert_eq!((&problem["errors"][0]["line"], &problem["item"]), (&json!(1), &json!("roof")));
     world.send(Who::Seller, &get("/v1/holds/hold_x")).refused(404, "hold_not_found", "no");
     world.send(Who::Seller, &get("/v1/sales/dusk")).refused(404, "sale_not_found", "no");
     world.send(Who::Operator, &get("/v1/shops/x")).refused(404, "shop_not_found", "no");
@@ -348,7 +348,8 @@ fn a_buyer_has_bounds_of_his_own() {
     world.item("noon", "floor", 50);
     world.hold("k1", "ada", 2);
     let problem = world.try_hold("k2", "ada", 3).refused(409, "limit_per_buyer", "no");
-    assert_eq!((&problem["limit"], &problem["used"]), (&json!(4), &json!(2)));
+    assert_eq!(problem["limit"], "four", "it has the limit's name");
+    assert_eq!((&problem["per_buyer"], &problem["used"]), (&json!(4), &json!(2)));
     let mut body = floor("ada", 1);
     body["reference"] = json!("cart-9");
     world.send(Who::Seller, &post("/v1/holds", &body).key("k3")).done(201);
