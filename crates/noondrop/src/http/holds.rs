@@ -451,7 +451,7 @@ impl Wanted {
                 None => (Vec::new(), None),
             },
         };
-        let next = next.and_then(|no| all.hold_by_no(no)).map(|view| view.id);
+        let next = next.and_then(|no| all.hold_place(no)).map(|(id, _)| id);
         let views = numbers.into_iter().filter_map(|no| all.hold_by_no(no));
         let views = views.map(|view| as_of(view, now));
         (views.filter(|view| state.is_none_or(|state| view.state == state)).collect(), next)

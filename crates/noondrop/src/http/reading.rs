@@ -1,7 +1,7 @@
 //! The log, read for callers off the sequencer: one scan at a time, no further than what was answered, and each shop
 //! sees its own. Which rows and facts are wanted is not decided here.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use noondrop_core::{Catalog, Digest16, Entry, Fact, HoldId, HoldNo, ItemIx, Name, SaleIx, ShopIx};
@@ -98,7 +98,6 @@ impl Reading {
 #[derive(Clone, Copy, Debug)]
 struct Known {
     id: HoldId,
-    shop: ShopIx,
     sale: SaleIx,
 }
 
@@ -129,14 +128,13 @@ impl Eyes {
             (Fact::HoldsExpired(_), Some(only)) => vec![only],
             (fact, _) => holds_of(fact),
         });
-        let unknown: HashSet<HoldNo> = named.filter(|no| !self.holds.contains_key(no)).collect();
+        let unknown: BTreeSet<HoldNo> = named.filter(|no| !self.holds.contains_key(no)).collect();
         let unknown: Vec<HoldNo> = unknown.into_iter().collect();
         for some in unknown.chunks(LOOK_UP_MAX) {
             let some = some.to_vec();
             let found = self.handle.query_blocking(move |state, _| {
                 let known = some.into_iter().filter_map(|no| {
-                    let view = state.hold_by_no(no)?;
-                    Some((no, Known { id: view.id, shop: view.shop, sale: view.sale }))
+                    state.hold_place(no).map(|(id, sale)| (no, Known { id, sale }))
                 });
                 known.collect::<Vec<_>>()
             });
@@ -154,7 +152,7 @@ impl Eyes {
     }
 
     fn has_hold(&self, hold: HoldNo) -> bool {
-        self.holds.get(&hold).is_some_and(|known| self.is_own(known.shop))
+        self.holds.get(&hold).is_some_and(|known| self.has_sale(known.sale))
     }
 
     fn has_pool(&self, item: ItemIx) -> bool {

@@ -14,6 +14,8 @@ fn a_second_server_on_the_same_port_is_refused() {
     let mut second = Command::new(env!("CARGO_BIN_EXE_noondrop"))
         .args(["serve", "--listen", &served.address().to_string(), "--data"])
         .arg(home.path().join("data"))
+        // Of these tests alone; the program refuses what names no setting.
+        .env_remove("NOONDROP_UPDATE")
         .stderr(Stdio::piped())
         .stdout(Stdio::null())
         .spawn()
