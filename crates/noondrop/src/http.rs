@@ -3,8 +3,9 @@
 //! # Layout
 //!
 //! * [`app`]: what every handler has; how a command goes in and an answer comes out
-//! * [`holds`] · [`define`]: shops, sales, items · [`ledger`]: the log, read · [`operations`]: for those who run it
-//! * [`body`] · [`keys`]: reading requests · [`render`]: writing answers
+//! * [`holds`] · [`define`]: shops, sales, items · [`ledger`]: the log, read by [`reading`] · [`operations`]: for those
+//!   who run it
+//! * [`body`] · [`keys`] · [`origin`]: reading requests · [`render`]: writing answers
 //! * [`codes`] · [`problem`] · [`error`]: the one mapping from refusals and faults to answers
 //! * [`server`]: one runtime per core, connections, shutting down
 //!
@@ -20,7 +21,9 @@ pub mod keys;
 pub mod ledger;
 pub mod openapi;
 pub mod operations;
+pub mod origin;
 pub mod problem;
+pub mod reading;
 pub mod render;
 pub mod server;
 

@@ -8,17 +8,54 @@ use serde_json::{Value, json};
 
 use crate::http::render::time_text;
 
-/// Numbers to names.
+/// How holds are shown, and which part of a fact about many of them.
+pub trait Sight {
+    /// What stands for a hold.
+    fn hold(&self, hold: HoldNo) -> Value;
+
+    /// Whether a lapsed hold is shown among the others of its fact.
+    fn lapse(&self, _: HoldNo) -> bool {
+        true
+    }
+
+    /// Whether it is shown what lapsed holds gave back to a pool.
+    fn pool(&self, _: ItemIx) -> bool {
+        true
+    }
+}
+
+/// Everything, with the log's own numbers of holds: for who reads the store itself.
 #[derive(Clone, Copy, Debug)]
-pub struct Names<'a>(pub &'a Catalog);
+pub struct Whole;
+
+impl Sight for Whole {
+    fn hold(&self, hold: HoldNo) -> Value {
+        hold.0.into()
+    }
+}
+
+/// Numbers to names.
+#[derive(Clone, Copy)]
+pub struct Names<'a> {
+    /// Of shops, sales, items and principals.
+    pub catalog: &'a Catalog,
+    /// Of holds.
+    pub sight: &'a dyn Sight,
+}
 
 impl Names<'_> {
     fn sale(self, sale: SaleIx) -> Value {
-        self.0.sales.get(sale.0 as usize).map_or(Value::Null, |sale| sale.name.as_str().into())
+        self.catalog
+            .sales
+            .get(sale.0 as usize)
+            .map_or(Value::Null, |sale| sale.name.as_str().into())
     }
 
     fn item(self, item: ItemIx) -> Value {
-        self.0.items.get(item.0 as usize).map_or(Value::Null, |item| item.name.as_str().into())
+        self.catalog
+            .items
+            .get(item.0 as usize)
+            .map_or(Value::Null, |item| item.name.as_str().into())
     }
 
     fn actor(self, actor: ActorIx) -> Value {
@@ -26,7 +63,7 @@ impl Names<'_> {
             ActorIx::SYSTEM => "the clock".into(),
             ActorIx::BUYER => "the buyer".into(),
             ActorIx(number) => {
-                let known = self.0.actors.get((number - ActorIx::FIRST) as usize);
+                let known = self.catalog.actors.get((number - ActorIx::FIRST) as usize);
                 known.map_or(Value::Null, |(name, role)| {
                     format!("{} ({})", name.as_str(), role.as_str()).into()
                 })
@@ -34,13 +71,17 @@ impl Names<'_> {
         }
     }
 
+    fn draw(self, draw: Draw) -> Value {
+        json!({"item": self.item(draw.pool), "quantity": draw.quantity})
+    }
+
     fn draws(self, draws: &[Draw]) -> Value {
-        draws.iter().map(|d| json!({"item": self.item(d.pool), "quantity": d.quantity})).collect()
+        draws.iter().map(|draw| self.draw(*draw)).collect()
     }
 
     fn touched(self, touched: &HoldTouched) -> Value {
         json!({
-            "hold": touched.hold.0,
+            "hold": self.sight.hold(touched.hold),
             "previous": touched.previous.0,
             "by": self.actor(touched.by),
             "key": key(touched.key),
@@ -172,14 +213,14 @@ fn attempt(fact: &Fact, names: Names<'_>) -> Option<Value> {
                 })
                 .collect();
             json!({
-                "hold": hold.hold.0,
+                "hold": names.sight.hold(hold.hold),
                 "sale": names.sale(hold.sale),
                 "by": names.actor(hold.by),
                 "buyer": hold.buyer.to_string(),
                 "reference": hold.reference.map(|reference| reference.to_string()),
                 "ttl_seconds": hold.ttl_seconds,
-                "supersedes": hold.supersedes.map(|old| old.hold.0),
-                "retakes": hold.retakes.map(|old| old.0),
+                "supersedes": hold.supersedes.map(|old| names.sight.hold(old.hold)),
+                "retakes": hold.retakes.map(|old| names.sight.hold(old)),
                 "lines": lines,
                 "key": key(hold.key),
             })
@@ -226,12 +267,15 @@ fn change(fact: &Fact, names: Names<'_>) -> Value {
             json!({
                 "lines": parts(&fact.lines),
                 "moves": names.draws(&fact.moves),
-                "superseded_by": fact.superseded_by.map(|no| no.0),
+                "superseded_by": fact.superseded_by.map(|no| names.sight.hold(no)),
             }),
         ),
         Fact::HoldsExpired(fact) => {
-            let holds: Vec<u64> = fact.holds().map(|(no, _)| no.0).collect();
-            json!({"holds": holds, "moves": names.draws(&fact.moves)})
+            let holds = fact.holds().map(|(no, _)| no).filter(|no| names.sight.lapse(*no));
+            let holds: Vec<Value> = holds.map(|no| names.sight.hold(no)).collect();
+            let moves = fact.moves.iter().filter(|draw| names.sight.pool(draw.pool));
+            let moves: Vec<Value> = moves.map(|draw| names.draw(*draw)).collect();
+            json!({"holds": holds, "moves": moves})
         }
         Fact::HoldCancelled(fact) => joined(
             names.touched(&fact.touched),
@@ -255,28 +299,66 @@ fn change(fact: &Fact, names: Names<'_>) -> Value {
     }
 }
 
+/// The key that a fact came of.
+#[must_use]
+pub fn key_of(fact: &Fact) -> Option<KeyUse> {
+    match fact {
+        Fact::HoldCreated(fact) => fact.key,
+        Fact::HoldRefused(fact) => fact.key,
+        Fact::ItemAdjusted(fact) => fact.key,
+        other => touched(other).and_then(|touched| touched.key),
+    }
+}
+
+/// What happened to one hold that was there before.
+#[must_use]
+pub fn touched(fact: &Fact) -> Option<&HoldTouched> {
+    match fact {
+        Fact::HoldConfirmed(fact) => Some(&fact.touched),
+        Fact::HoldConfirmedAgain(touched) => Some(touched),
+        Fact::HoldExtended(fact) => Some(&fact.touched),
+        Fact::HoldReleased(fact) => Some(&fact.touched),
+        Fact::HoldCancelled(fact) => Some(&fact.touched),
+        Fact::HoldActRefused(fact) => Some(&fact.touched),
+        _ => None,
+    }
+}
+
+/// Every hold that a fact names.
+#[must_use]
+pub fn holds_of(fact: &Fact) -> Vec<HoldNo> {
+    match fact {
+        Fact::HoldCreated(fact) => {
+            let old = fact.supersedes.map(|old| old.hold);
+            [Some(fact.hold), old, fact.retakes].into_iter().flatten().collect()
+        }
+        Fact::HoldReleased(fact) => {
+            [Some(fact.touched.hold), fact.superseded_by].into_iter().flatten().collect()
+        }
+        Fact::HoldsExpired(fact) => fact.holds().map(|(no, _)| no).collect(),
+        other => touched(other).map(|touched| touched.hold).into_iter().collect(),
+    }
+}
+
+/// Whether a fact is about a hold, as the one that it made or that it changed or refused.
+#[must_use]
+pub fn is_about(fact: &Fact, hold: HoldNo) -> bool {
+    match fact {
+        Fact::HoldCreated(fact) => fact.hold == hold,
+        Fact::HoldsExpired(fact) => fact.holds().any(|(no, _)| no == hold),
+        other => touched(other).is_some_and(|touched| touched.hold == hold),
+    }
+}
+
 /// The hold's own facts in a row, and the row of the one before them.
 #[must_use]
 pub fn about_hold(entries: &[Entry], hold: HoldNo) -> (Vec<&Entry>, Option<Seq>) {
-    let mut before = None;
-    let mut about = Vec::new();
-    for entry in entries {
-        let touched = match &entry.fact {
-            Fact::HoldCreated(fact) if fact.hold == hold => None,
-            Fact::HoldConfirmed(fact) if fact.touched.hold == hold => Some(fact.touched.previous),
-            Fact::HoldConfirmedAgain(touched) if touched.hold == hold => Some(touched.previous),
-            Fact::HoldExtended(fact) if fact.touched.hold == hold => Some(fact.touched.previous),
-            Fact::HoldReleased(fact) if fact.touched.hold == hold => Some(fact.touched.previous),
-            Fact::HoldCancelled(fact) if fact.touched.hold == hold => Some(fact.touched.previous),
-            Fact::HoldActRefused(fact) if fact.touched.hold == hold => Some(fact.touched.previous),
-            Fact::HoldsExpired(fact) => match fact.holds().find(|(no, _)| *no == hold) {
-                Some((_, previous)) => Some(previous),
-                None => continue,
-            },
-            _ => continue,
-        };
-        before = before.or(touched);
-        about.push(entry);
-    }
+    let about: Vec<&Entry> = entries.iter().filter(|e| is_about(&e.fact, hold)).collect();
+    let before = about.iter().find_map(|entry| match &entry.fact {
+        Fact::HoldsExpired(fact) => {
+            fact.holds().find(|(no, _)| *no == hold).map(|(_, previous)| previous)
+        }
+        other => touched(other).map(|touched| touched.previous),
+    });
     (about, before)
 }

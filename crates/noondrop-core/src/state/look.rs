@@ -47,6 +47,12 @@ impl State {
         self.holds.find(id)
     }
 
+    /// The id of a hold and its sale, and nothing else: for who names thousands of them.
+    #[must_use]
+    pub fn hold_place(&self, no: HoldNo) -> Option<(HoldId, SaleIx)> {
+        (no < self.holds.next_no()).then(|| (self.holds.id(no), self.holds.sale_of(no)))
+    }
+
     /// The number that the next hold gets.
     #[must_use]
     pub fn next_hold_no(&self) -> HoldNo {

@@ -206,6 +206,7 @@ mod tests {
             draws: vec![ITEM],
             version: 1,
             by: ActorIx::SYSTEM,
+            seated: None,
         })
     }
 
@@ -214,7 +215,7 @@ mod tests {
     }
 
     fn created(quantity: u32) -> Fact {
-        let line = LineTaken { item: ITEM, quantity, draws: draws(quantity) };
+        let line = LineTaken { item: ITEM, quantity, draws: draws(quantity), seats: None };
         Fact::HoldCreated(HoldCreated {
             hold: HoldNo(0),
             sale: SaleIx(0),

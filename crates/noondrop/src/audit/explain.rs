@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use noondrop_core::{
-    Digest16, Digester, Entry, Fact, HoldId, HoldNo, HoldView, KeyScope, KeyUse, State, Timestamp,
+    Digest16, Digester, Entry, Fact, HoldId, HoldNo, HoldView, KeyScope, State, Timestamp,
 };
 use noondrop_log::{LogReader, Position};
 use serde_json::{Value, json};
@@ -16,7 +16,7 @@ use super::scan::Scan;
 use super::sentence::sentence as sentence_of;
 use crate::cli::Failure;
 use crate::http::render::time_text;
-use crate::ledger::{Names, fact_value};
+use crate::ledger::{Names, Whole, fact_value, key_of, touched};
 
 /// What is asked about.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub fn explain(
             let naming = Naming { catalog: &catalog, state };
             let sentence = wanted.own_lapse(entry, naming);
             let sentence = sentence.unwrap_or_else(|| sentence_of(entry, at, naming));
-            let value = fact_value(entry, Names(&catalog));
+            let value = fact_value(entry, Names { catalog: &catalog, sight: &Whole });
             facts.push(Told { at, position, kind: entry.fact.kind(), sentence, value });
         })?;
         facts[before..].iter_mut().for_each(|fact| name_new_hold(fact, replay.state()));
@@ -282,7 +282,7 @@ impl<'a> Wanted<'a> {
             Fact::HoldsExpired(expired) => {
                 !self.holds.is_empty() && expired.holds().any(|(no, _)| self.holds.contains(&no))
             }
-            other => touched_hold(other).is_some_and(|no| self.holds.contains(&no)),
+            other => touched(other).is_some_and(|about| self.holds.contains(&about.hold)),
         };
         about || by_key
     }
@@ -304,33 +304,6 @@ impl<'a> Wanted<'a> {
 /// How the name of a principal stands in a key's scope; a buyer's token has a scope of its own.
 fn principal_scope(name: &str) -> String {
     if name.starts_with("token:") { name.to_owned() } else { format!("principal:{name}") }
-}
-
-fn key_of(fact: &Fact) -> Option<KeyUse> {
-    match fact {
-        Fact::HoldCreated(fact) => fact.key,
-        Fact::HoldRefused(fact) => fact.key,
-        Fact::ItemAdjusted(fact) => fact.key,
-        Fact::HoldConfirmed(fact) => fact.touched.key,
-        Fact::HoldConfirmedAgain(touched) => touched.key,
-        Fact::HoldExtended(fact) => fact.touched.key,
-        Fact::HoldReleased(fact) => fact.touched.key,
-        Fact::HoldCancelled(fact) => fact.touched.key,
-        Fact::HoldActRefused(fact) => fact.touched.key,
-        _ => None,
-    }
-}
-
-fn touched_hold(fact: &Fact) -> Option<HoldNo> {
-    match fact {
-        Fact::HoldConfirmed(fact) => Some(fact.touched.hold),
-        Fact::HoldConfirmedAgain(touched) => Some(touched.hold),
-        Fact::HoldExtended(fact) => Some(fact.touched.hold),
-        Fact::HoldReleased(fact) => Some(fact.touched.hold),
-        Fact::HoldCancelled(fact) => Some(fact.touched.hold),
-        Fact::HoldActRefused(fact) => Some(fact.touched.hold),
-        _ => None,
-    }
 }
 
 /// How a hold stands, on one line.

@@ -78,6 +78,7 @@ pub struct Scan<'a> {
     ready: VecDeque<Row>,
     position: Position,
     head: Position,
+    last: u64,
     over: bool,
 }
 
@@ -90,10 +91,18 @@ impl<'a> Scan<'a> {
     /// The rows after one that is known.
     pub fn after(reader: &'a mut dyn LogReader, position: Position) -> Result<Self, ScanError> {
         let head = reader.head().map_err(ScanError::Log)?;
-        Ok(Self { reader, ready: VecDeque::new(), position, head, over: false })
+        let last = head.seq;
+        Ok(Self { reader, ready: VecDeque::new(), position, head, last, over: false })
     }
 
-    /// Where the scan will end: the newest row when it began.
+    /// Ends at this row, where the log goes further.
+    #[must_use]
+    pub fn until(mut self, seq: u64) -> Self {
+        self.last = self.last.min(seq);
+        self
+    }
+
+    /// The newest row when the scan began: where it will end, unless told otherwise.
     #[must_use]
     pub fn head(&self) -> Position {
         self.head
@@ -106,7 +115,7 @@ impl<'a> Scan<'a> {
     }
 
     fn fill(&mut self) -> Result<(), ScanError> {
-        let left = self.head.seq.saturating_sub(self.position.seq);
+        let left = self.last.saturating_sub(self.position.seq);
         let rows = PAGE_ROWS.min(usize::try_from(left).unwrap_or(PAGE_ROWS));
         if rows > 0 {
             let page = self.reader.page(self.position.seq, rows, PAGE_BYTES);

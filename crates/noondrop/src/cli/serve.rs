@@ -10,7 +10,8 @@ use crate::auth::{
     Authenticator, BootstrapAdmin, bootstrap, refuse_non_loopback_without_principals,
 };
 use noondrop_core::{
-    Act, Actor, Command, ItemPut, Name, Role, SaleMove, SalePut, SaleStep, SaleTerms, Timestamp,
+    Act, Actor, Command, Counts, ItemPut, Name, Role, SaleMove, SalePut, SaleState, SaleStep,
+    SaleTerms, Timestamp,
 };
 
 use crate::config::{Flag, Loaded, load};
@@ -119,10 +120,14 @@ fn demo(running: &Running, admin: Option<&Path>, out: &mut dyn Write) -> Result<
     );
     let auth = format!("-H \"Authorization: Bearer {token}\"");
     let json = "-H 'Content-Type: application/json'";
-    writeln!(
-        out,
-        "\nThe sale `demo` has 100 tickets and opens in 20 s. Paste, and paste again:\n"
-    )?;
+    let found = running.handle().query_blocking(|state, now| {
+        (state.sale("main", "demo"), state.item("main", "demo", "ticket"), now)
+    })?;
+    let (sale, item, now) = found.value;
+    if let (Some(sale), Some(item)) = (sale, item) {
+        let there = demo_line(&item.counts, sale.state, sale.terms.opens_at, now);
+        writeln!(out, "\n{there} Paste, and paste again:\n")?;
+    }
     writeln!(
         out,
         "curl -i {url}/holds {auth} {json} -H 'Idempotency-Key: cart-1.v1' \\\n  \
@@ -131,6 +136,24 @@ fn demo(running: &Running, admin: Option<&Path>, out: &mut dyn Write) -> Result<
     writeln!(out, "curl {url}/sales/demo/items/ticket {auth}")?;
     writeln!(out, "curl {url}/ledger {auth}\n")?;
     Ok(())
+}
+
+/// What is there: an older directory keeps its tickets, sold ones and all.
+fn demo_line(
+    counts: &Counts,
+    state: SaleState,
+    opens_at: Option<Timestamp>,
+    now: Timestamp,
+) -> String {
+    let opens = match (state, opens_at) {
+        (SaleState::Scheduled, Some(at)) => {
+            format!("opens in {} s", at.0.saturating_sub(now.0).div_ceil(1_000))
+        }
+        _ => format!("is {}", state.as_str()),
+    };
+    let (total, free) = (counts.total, counts.available());
+    let free = if free == u64::from(total) { String::new() } else { format!(", {free} free,") };
+    format!("The sale `demo` has {total} tickets{free} and {opens}.")
 }
 
 fn demo_commands(opens_at: Timestamp) -> Vec<Command> {
@@ -166,4 +189,26 @@ fn demo_commands(opens_at: Timestamp) -> Vec<Command> {
     ]
     .map(command)
     .to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_demo_says_what_is_there() {
+        let mut counts = Counts { total: 100, ..Counts::default() };
+        let at = |state, counts: &Counts| {
+            demo_line(counts, state, Some(Timestamp(20_000)), Timestamp(500))
+        };
+        assert_eq!(
+            at(SaleState::Scheduled, &counts),
+            "The sale `demo` has 100 tickets and opens in 20 s."
+        );
+        (counts.total, counts.sold) = (40, 3);
+        assert_eq!(
+            at(SaleState::Open, &counts),
+            "The sale `demo` has 40 tickets, 37 free, and is open."
+        );
+    }
 }

@@ -20,6 +20,7 @@ use noondrop_log::{Position, PositionRef};
 
 use super::error::{Context, fault_problem, refusal_problem};
 use super::keys::{KeyPolicy, idempotency_key};
+use super::origin::cut_origin;
 use super::problem::Problem;
 use super::render::{Texts, hold_body, item_value, sale_value, shop_value};
 use crate::auth::{Authenticator, Identity, Role};
@@ -60,8 +61,8 @@ pub struct App {
     authenticator: Authenticator,
     /// Bounds.
     pub limits: AppLimits,
-    /// One scan of the log at a time.
-    pub scans: tokio::sync::Semaphore,
+    /// One scan of the log at a time; the turn belongs to the thread that scans.
+    pub scans: Arc<tokio::sync::Semaphore>,
     /// Refusals in the last minute, by buyer or principal; bounded, forgets the oldest.
     refusals: Cache<Digest16, Arc<AtomicU32>>,
     requests: AtomicU64,
@@ -75,7 +76,7 @@ impl App {
         let refusals =
             Cache::builder().max_capacity(100_000).time_to_live(Duration::from_secs(60)).build();
         let run = std::process::id();
-        let scans = tokio::sync::Semaphore::new(1);
+        let scans = Arc::new(tokio::sync::Semaphore::new(1));
         Arc::new(Self {
             handle,
             authenticator,
@@ -108,16 +109,21 @@ impl App {
 
     /// Waits for the position that a reader wants to see at least.
     pub async fn at_least(&self, position: Option<&str>) -> Result<(), Problem> {
-        let Some(text) = position else { return Ok(()) };
-        let wanted: PositionRef = text
-            .parse()
-            .map_err(|_| Problem::field("at_least", "a position such as 48112.9f3c2ab1"))?;
+        match position {
+            Some(text) => self.has_reached("at_least", text).await.map(|_| ()),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for a position, and refuses one of another history.
+    pub async fn has_reached(&self, field: &str, text: &str) -> Result<PositionRef, Problem> {
+        let wanted: PositionRef =
+            text.parse().map_err(|_| Problem::field(field, "a position such as 48112.9f3c2ab1"))?;
         match self.handle.wait_for(wanted, AT_LEAST_WAIT).await {
-            Ok(()) => Ok(()),
-            Err(WaitError::HistoryChanged) => Err(Problem::new(
-                "history_changed",
-                format!("The log does not have {text}: it went back and took another way."),
-            )),
+            Ok(()) => Ok(wanted),
+            Err(WaitError::HistoryChanged) => {
+                Err(Problem::history_changed(text, self.handle.position()))
+            }
             Err(_) => {
                 Err(Problem::new("not_ready", format!("{text} is not reached yet.")).after(1))
             }
@@ -174,7 +180,7 @@ impl App {
             let bound = format!("at most {ORIGIN_BYTES_MAX} printable characters");
             text.ok_or_else(|| Problem::field("Noondrop-Origin", &bound))
         });
-        let origin = origin.transpose()?.map(|text| digester.origin(shop, text));
+        let origin = origin.transpose()?.map(|text| digester.origin(shop, &cut_origin(text)));
         Ok(Command { shop: caller.shop.clone(), actor: caller.actor(&digester), key, origin, act })
     }
 
@@ -188,24 +194,30 @@ impl App {
         let limits = self.limits;
         let principal = self.handle.digester().origin("principal", &caller.key_scope());
         let counts = [
-            (buyer, limits.refusals_per_minute_per_buyer),
-            (principal, limits.refusals_per_minute_per_principal),
+            (buyer, limits.refusals_per_minute_per_buyer, "refusals_per_minute_per_buyer"),
+            (
+                principal,
+                limits.refusals_per_minute_per_principal,
+                "refusals_per_minute_per_principal",
+            ),
         ];
-        let over = counts.into_iter().find(|(who, most)| {
-            let seen = self.refusals.get(who).map_or(0, |count| count.load(Ordering::Relaxed));
-            *most > 0 && seen >= *most
+        let over = counts.into_iter().find(|(who, most, _)| {
+            *most > 0
+                && self.refusals.get(who).is_some_and(|seen| seen.load(Ordering::Relaxed) >= *most)
         });
-        let mut detail =
-            over.map(|(_, most)| format!("More than {most} refused attempts in a minute."));
-        if detail.is_none() && caller.role() == Role::Buyer && limits.live_holds_per_buyer > 0 {
+        let mut broken = over.map(|(_, most, limit)| {
+            (limit, format!("More than {most} refused attempts in a minute."))
+        });
+        if broken.is_none() && caller.role() == Role::Buyer && limits.live_holds_per_buyer > 0 {
             let most = limits.live_holds_per_buyer;
             let live = self.ask(move |state, _| live_holds(state, buyer, most)).await?.value;
-            detail = (live >= most).then(|| format!("At most {most} live holds at once."));
+            let detail = || format!("At most {most} live holds at once.");
+            broken = (live >= most).then(|| ("live_holds_per_buyer", detail()));
         }
         // A quota bounds new attempts; who only asks again for an answer that he missed must get it.
-        match detail {
-            Some(detail) if !self.is_answered(command).await? => {
-                Err(Problem::new("rate_limited", detail).after(30))
+        match broken {
+            Some((limit, detail)) if !self.is_answered(command).await? => {
+                Err(Problem::new("rate_limited", detail).with("limit", limit).after(30))
             }
             Some(_) => Ok(None),
             None => Ok(Some(Quota { buyer, principal })),
@@ -269,7 +281,8 @@ impl App {
             Outcome::Refused(refusal) => {
                 let payment_ref = self.payment_of(refusal).await;
                 let payment_ref = payment_ref.as_deref();
-                let context = Context { catalog: &catalog, at: reply.at, payment_ref };
+                let command = &reply.command;
+                let context = Context { catalog: &catalog, at: reply.at, command, payment_ref };
                 axum::response::IntoResponse::into_response(refusal_problem(refusal, &context))
             }
         };
@@ -411,7 +424,7 @@ impl FromRequestParts<Arc<App>> for Caller {
         let chosen = parts.headers.get(SHOP).map(|shop| shop.to_str().unwrap_or(""));
         let shop = match (&identity.shop, chosen) {
             (Some(own), Some(chosen)) if **own != *chosen => {
-                return Err(Problem::new("shop_not_found", "There is no such shop."));
+                return Err(Problem::missing("shop", chosen));
             }
             (Some(own), _) => own.as_ref(),
             (None, chosen) => chosen.unwrap_or("main"),
@@ -422,7 +435,7 @@ impl FromRequestParts<Arc<App>> for Caller {
     }
 }
 
-/// The layer around every route: an id for each request.
+/// The layer around every route: an id for each request, and nothing that a cache between may keep.
 pub async fn with_request_id(
     axum::extract::State(app): axum::extract::State<Arc<App>>,
     request: axum::extract::Request,
@@ -430,6 +443,8 @@ pub async fn with_request_id(
 ) -> Response {
     let mut response = next.run(request).await;
     let id = app.request_id();
-    response.headers_mut().insert(HeaderName::from_static("noondrop-request-id"), id);
+    let headers = response.headers_mut();
+    headers.insert(HeaderName::from_static("noondrop-request-id"), id);
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

@@ -1,8 +1,9 @@
 //! From bytes to a wire type, with an error that names the field.
 
-use axum::extract::FromRequestParts;
-use axum::extract::rejection::BytesRejection;
-use axum::response::IntoResponse;
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
 use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, StatusCode, header};
@@ -10,10 +11,27 @@ use noondrop_core::limits::TEXT_BYTES_MAX;
 use noondrop_core::{HoldId, Name};
 use serde::de::DeserializeOwned;
 
+use super::app::App;
 use super::problem::Problem;
 
-/// A body as axum hands it over.
-pub type Raw = Result<Bytes, BytesRejection>;
+/// A body's bytes, or why there are none: to be said after who asks is known to be allowed to.
+pub struct Raw(Result<Bytes, Problem>);
+
+impl FromRequest<Arc<App>> for Raw {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Infallible> {
+        let most = app.limits.body_bytes_max;
+        let bytes = Bytes::from_request(request, app).await;
+        Ok(Self(bytes.map_err(|rejection| match rejection.status() {
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                let detail = format!("The body is larger than {most} bytes.");
+                Problem::new("too_large", detail).with("bound", most)
+            }
+            _ => Problem::field("body", "sent whole"),
+        })))
+    }
+}
 
 /// A query, whose errors are problems that name the parameter.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,12 +77,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
 
 /// Reads a JSON body.
 pub fn read<T: DeserializeOwned>(headers: &HeaderMap, raw: Raw) -> Result<T, Problem> {
-    let bytes = raw.map_err(|rejection| match rejection.into_response().status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
-            Problem::new("too_large", "The body is larger than server.body_bytes_max allows.")
-        }
-        _ => Problem::field("body", "sent whole"),
-    })?;
+    let bytes = raw.0?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let media_type = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
     if !media_type.is_some_and(|kind| kind.eq_ignore_ascii_case("application/json")) {
@@ -84,6 +97,8 @@ fn explain<T: DeserializeOwned>(bytes: &[u8]) -> Problem {
     let why = why.split(" at line ").next().unwrap_or(&why);
     if let Some(rest) = why.strip_prefix("unknown field `") {
         let (field, known) = rest.split_once("`, ").unwrap_or((rest, ""));
+        // The path ends with the field itself: `lines[0].colour`.
+        let field = if path == "." { field } else { &path };
         return Problem::new("unknown_field", format!("{field} is not known here; {known}."))
             .with("field", field);
     }
@@ -98,14 +113,14 @@ pub fn name(field: &str, text: &str) -> Result<Name, Problem> {
     Name::parse(text).map_err(|error| Problem::field(field, &error.to_string()))
 }
 
-/// A name in the path: one that could not exist does not exist.
-pub fn path_name(code: &str, text: &str) -> Result<Name, Problem> {
-    Name::parse(text).map_err(|_| Problem::new(code, format!("There is no {text}.")))
+/// The name of a shop, sale or item in the path: one that could not exist does not exist.
+pub fn path_name(kind: &str, text: &str) -> Result<Name, Problem> {
+    Name::parse(text).map_err(|_| Problem::missing(kind, text))
 }
 
 /// A hold in the path.
 pub fn path_hold(text: &str) -> Result<HoldId, Problem> {
-    text.parse().map_err(|_| Problem::new("hold_not_found", "There is no such hold."))
+    text.parse().map_err(|_| Problem::missing("hold", text))
 }
 
 /// A free text.

@@ -44,7 +44,7 @@ pub async fn shop_put(
     raw: Raw,
 ) -> Result<Response, Problem> {
     caller.needs(&[Role::Operator])?;
-    let name = body::path_name("shop_not_found", &shop)?;
+    let name = body::path_name("shop", &shop)?;
     let body: ShopBody = body::read(&headers, raw)?;
     let act = Act::ShopPut(ShopPut { name, live: body.live });
     let reply = app.execute(&caller, &headers, act, &shop).await?;
@@ -58,9 +58,10 @@ pub async fn shop_get(
     Path(shop): Path<String>,
 ) -> Result<Response, Problem> {
     let own = caller.role() == Role::Operator || *caller.shop.as_str() == *shop;
-    let answer = app.ask(move |state, _| state.shop(&shop)).await?;
+    let name = shop.clone();
+    let answer = app.ask(move |state, _| state.shop(&name)).await?;
     let view = answer.value.filter(|_| own);
-    let view = view.ok_or_else(|| Problem::new("shop_not_found", "There is no such shop."))?;
+    let view = view.ok_or_else(|| Problem::missing("shop", &shop))?;
     let mut response = value_response(StatusCode::OK, &shop_value(&view));
     position_header(response.headers_mut(), answer.position);
     Ok(response)
@@ -166,7 +167,7 @@ pub async fn sale_move(
         _ => return Err(Problem::new("not_found", format!("A sale has no step {step}."))),
     };
     caller.needs(ADMINS)?;
-    let name = body::path_name("sale_not_found", &sale)?;
+    let name = body::path_name("sale", &sale)?;
     let act = Act::SaleMove(SaleMove { sale: name, to });
     let reply = app.execute(&caller, &headers, act, &sale).await?;
     Ok(app.respond(reply, StatusCode::OK).await)
@@ -180,10 +181,10 @@ pub async fn sale_get(
     Query(query): Query<AtLeast>,
 ) -> Result<Response, Problem> {
     app.at_least(query.at_least.as_deref()).await?;
-    let shop = caller.shop.clone();
-    let answer = app.ask(move |state, _| state.sale(shop.as_str(), &sale)).await?;
+    let (shop, name) = (caller.shop.clone(), sale.clone());
+    let answer = app.ask(move |state, _| state.sale(shop.as_str(), &name)).await?;
     let view = answer.value;
-    let view = view.ok_or_else(|| Problem::new("sale_not_found", "There is no such sale."))?;
+    let view = view.ok_or_else(|| Problem::missing("sale", &sale))?;
     let mut response = with_etag(value_response(StatusCode::OK, &sale_value(&view)), view.version);
     position_header(response.headers_mut(), answer.position);
     Ok(response)
@@ -224,7 +225,7 @@ pub async fn item_put(
     caller.needs(ADMINS)?;
     let body: ItemBody = body::read(&headers, raw)?;
     let act = Act::ItemPut(ItemPut {
-        sale: body::path_name("sale_not_found", &sale)?,
+        sale: body::path_name("sale", &sale)?,
         item: body::name("item", &item)?,
         total: body.total,
         oversell_limit: body.oversell_limit,
@@ -255,8 +256,8 @@ pub async fn item_adjust(
     caller.needs(ADMINS)?;
     let body: AdjustBody = body::read(&headers, raw)?;
     let act = Act::ItemAdjust(ItemAdjust {
-        sale: body::path_name("sale_not_found", &sale)?,
-        item: body::path_name("item_not_found", &item)?,
+        sale: body::path_name("sale", &sale)?,
+        item: body::path_name("item", &item)?,
         by: body.by,
         reason: body::text("reason", &body.reason)?,
         if_total: body.if_total,
@@ -274,10 +275,10 @@ pub async fn item_get(
     Query(query): Query<AtLeast>,
 ) -> Result<Response, Problem> {
     app.at_least(query.at_least.as_deref()).await?;
-    let shop = caller.shop.clone();
-    let answer = app.ask(move |state, _| state.item(shop.as_str(), &sale, &item)).await?;
+    let (shop, name) = (caller.shop.clone(), item.clone());
+    let answer = app.ask(move |state, _| state.item(shop.as_str(), &sale, &name)).await?;
     let view = answer.value;
-    let view = view.ok_or_else(|| Problem::new("item_not_found", "There is no such item."))?;
+    let view = view.ok_or_else(|| Problem::missing("item", &item))?;
     let value = item_value(&view, &app.handle.catalog());
     let mut response = with_etag(value_response(StatusCode::OK, &value), view.version);
     position_header(response.headers_mut(), answer.position);
@@ -292,10 +293,10 @@ pub async fn item_list(
     Query(query): Query<AtLeast>,
 ) -> Result<Response, Problem> {
     app.at_least(query.at_least.as_deref()).await?;
-    let shop = caller.shop.clone();
-    let answer = app.ask(move |state, _| state.items(shop.as_str(), &sale)).await?;
+    let (shop, name) = (caller.shop.clone(), sale.clone());
+    let answer = app.ask(move |state, _| state.items(shop.as_str(), &name)).await?;
     let views = answer.value;
-    let views = views.ok_or_else(|| Problem::new("sale_not_found", "There is no such sale."))?;
+    let views = views.ok_or_else(|| Problem::missing("sale", &sale))?;
     let catalog = app.handle.catalog();
     let items: Vec<Value> = views.iter().map(|view| item_value(view, &catalog)).collect();
     let mut response = value_response(StatusCode::OK, &json!({ "items": items }));

@@ -1,6 +1,8 @@
 //! From refusals and faults to problems: the only mapping. A new refusal does not build until it is here.
 
-use noondrop_core::{Catalog, ItemIx, LineRefusal, Refusal, SeatLack, StockCode, Timestamp};
+use noondrop_core::{
+    Act, Catalog, Command, HoldId, ItemIx, LineRefusal, Refusal, SeatLack, StockCode, Timestamp,
+};
 use noondrop_engine::Fault;
 use serde_json::{Value, json};
 
@@ -14,6 +16,8 @@ pub struct Context<'a> {
     pub catalog: &'a Catalog,
     /// The time of the answer, for `Retry-After`.
     pub at: Timestamp,
+    /// What was asked: a recorded refusal is only ever given to the same command again.
+    pub command: &'a Command,
     /// The payment that confirmed the hold, for a second one.
     pub payment_ref: Option<&'a str>,
 }
@@ -21,6 +25,50 @@ pub struct Context<'a> {
 impl Context<'_> {
     fn item(&self, item: ItemIx) -> &str {
         self.catalog.items.get(item.0 as usize).map_or("?", |item| item.name.as_str())
+    }
+
+    /// The hold that was acted on: the one in the path, or the one that a new hold is to stand for.
+    fn hold(&self) -> Option<HoldId> {
+        match &self.command.act {
+            Act::HoldCreate(act) => act.supersedes.map(|old| old.hold).or(act.retake),
+            Act::HoldConfirm(act) => Some(act.hold),
+            Act::HoldExtend(act) => Some(act.hold),
+            Act::HoldRelease(act) => Some(act.hold),
+            Act::HoldCancel(act) => Some(act.hold),
+            Act::ShopPut(_)
+            | Act::SalePut(_)
+            | Act::SaleMove(_)
+            | Act::ItemPut(_)
+            | Act::ItemAdjust(_)
+            | Act::ItemSeats(_) => None,
+        }
+    }
+
+    fn of_hold(&self, code: &str, detail: impl Into<String>) -> Problem {
+        Problem::new(code, detail).with("hold", self.hold().map(|hold| hold.to_string()))
+    }
+
+    fn sale(&self) -> Option<&str> {
+        match &self.command.act {
+            Act::HoldCreate(act) => Some(act.sale.as_str()),
+            Act::SalePut(act) => Some(act.sale.as_str()),
+            Act::SaleMove(act) => Some(act.sale.as_str()),
+            Act::ItemPut(act) => Some(act.sale.as_str()),
+            Act::ItemAdjust(act) => Some(act.sale.as_str()),
+            Act::ItemSeats(act) => Some(act.sale.as_str()),
+            Act::ShopPut(_)
+            | Act::HoldConfirm(_)
+            | Act::HoldExtend(_)
+            | Act::HoldRelease(_)
+            | Act::HoldCancel(_) => None,
+        }
+    }
+
+    fn shop(&self) -> &str {
+        match &self.command.act {
+            Act::ShopPut(act) => act.name.as_str(),
+            _ => self.command.shop.as_str(),
+        }
     }
 
     fn seconds_until(&self, time: Timestamp) -> u64 {
@@ -37,8 +85,11 @@ pub fn refusal_problem(refusal: &Refusal, context: &Context<'_>) -> Problem {
             code,
             "This idempotency key was used before with another body. Derive keys from the cart, one per attempt.",
         ),
-        Refusal::ShopNotFound => Problem::new(code, "There is no such shop."),
-        Refusal::SaleNotFound => Problem::new(code, "There is no such sale in this shop."),
+        Refusal::ShopNotFound => {
+            Problem::new(code, "There is no such shop.").with("shop", context.shop())
+        }
+        Refusal::SaleNotFound => Problem::new(code, "There is no such sale in this shop.")
+            .with("sale", context.sale()),
         Refusal::SalePaused => {
             Problem::new(code, "The sale is paused. Try again with the same key.").after(5)
         }
@@ -46,9 +97,13 @@ pub fn refusal_problem(refusal: &Refusal, context: &Context<'_>) -> Problem {
         Refusal::SaleClosed => Problem::new(code, "The sale is closed to new holds."),
         Refusal::SaleArchived => Problem::new(code, "The sale is archived; nothing changes in it."),
         Refusal::ItemNotFound { line, item } => {
-            Problem::new(code, format!("There is no item {item} in this sale."))
-                .with("line", *line)
-                .with("item", item.as_str())
+            let problem = Problem::new(code, format!("There is no item {item} in this sale."));
+            let problem = problem.with("item", item.as_str());
+            // Line 0: the path names it.
+            match line {
+                0 => problem,
+                line => problem.with("errors", vec![bad_line(code, *line, item.as_str())]),
+            }
         }
         Refusal::SeatNotFound { line, seat } => {
             Problem::new(code, format!("There is no seat {seat} in this item."))
@@ -58,8 +113,7 @@ pub fn refusal_problem(refusal: &Refusal, context: &Context<'_>) -> Problem {
         Refusal::ItemQuarantined { line, item } => {
             let item = context.item(*item);
             Problem::new(code, format!("The counts of {item} are being checked."))
-                .with("line", *line)
-                .with("item", item)
+                .with("errors", vec![bad_line(code, *line, item)])
                 .after(5)
         }
         Refusal::ReferenceInUse { hold } => {
@@ -76,16 +130,16 @@ pub fn refusal_problem(refusal: &Refusal, context: &Context<'_>) -> Problem {
             code,
             format!("{limit} allows {limit_max} per buyer; this buyer has {used}."),
         )
-        .with("limit", *limit_max)
-        .with("limit_name", limit.as_str())
+        .with("limit", limit.as_str())
+        .with("per_buyer", *limit_max)
         .with("used", *used),
         Refusal::Stock { lines, retake } => stock(code, lines, *retake, context),
-        Refusal::HoldNotFound => Problem::new(code, "There is no such hold."),
-        Refusal::StaleFence => Problem::new(
+        Refusal::HoldNotFound => context.of_hold(code, "There is no such hold."),
+        Refusal::StaleFence => context.of_hold(
             code,
             "The fence is not this hold's. Read the hold again before acting on it.",
         ),
-        Refusal::HoldExpired => Problem::new(
+        Refusal::HoldExpired => context.of_hold(
             code,
             "The hold's time ran out before this request. Its units may have gone to others.",
         ),
@@ -95,11 +149,13 @@ pub fn refusal_problem(refusal: &Refusal, context: &Context<'_>) -> Problem {
                 || "The hold was released.".to_owned(),
                 |by| format!("The hold was replaced by {by}."),
             );
-            Problem::new(code, detail).with("superseded_by", by)
+            context.of_hold(code, detail).with("superseded_by", by)
         }
-        Refusal::HoldConfirmed => Problem::new(code, "The hold is confirmed: its units are sold."),
-        Refusal::HoldCancelled => Problem::new(code, "The hold was cancelled."),
-        Refusal::ConfirmedWithOtherPayment { .. } => Problem::new(
+        Refusal::HoldConfirmed => {
+            context.of_hold(code, "The hold is confirmed: its units are sold.")
+        }
+        Refusal::HoldCancelled => context.of_hold(code, "The hold was cancelled."),
+        Refusal::ConfirmedWithOtherPayment { .. } => context.of_hold(
             code,
             "The hold was confirmed with another payment: this one is a second charge. Refund it.",
         )
@@ -117,9 +173,15 @@ pub fn refusal_problem(refusal: &Refusal, context: &Context<'_>) -> Problem {
     }
 }
 
+fn bad_line(code: &str, line: u8, item: &str) -> Value {
+    json!({"line": line, "item": item, "code": code})
+}
+
 fn sale_not_open(opens_at: Option<Timestamp>, context: &Context<'_>) -> Problem {
     let Some(opens_at) = opens_at else {
-        return Problem::new("sale_not_open", "The sale is not open yet.").after(5);
+        return Problem::new("sale_not_open", "The sale is not open yet.")
+            .with("opens_at", Value::Null)
+            .after(5);
     };
     let text = time_text(opens_at);
     Problem::new("sale_not_open", format!("The sale opens at {text}."))

@@ -8,7 +8,7 @@ use http::{HeaderMap, StatusCode};
 use noondrop_core::limits::METADATA_BYTES_MAX;
 use noondrop_core::{
     Act, CancelTo, Digested, Digester, Fence, HoldCancel, HoldConfirm, HoldCreate, HoldExtend,
-    HoldNo, HoldRef, HoldRelease, HoldState, HoldView, LineAsked, LinePart, Timestamp,
+    HoldId, HoldNo, HoldRef, HoldRelease, HoldState, HoldView, LineAsked, LinePart, Timestamp,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -314,7 +314,7 @@ pub async fn find(
     let answer = app.ask(move |state, now| (state.hold(hold), now)).await?;
     let (view, now) = answer.value;
     let view = view.filter(|view| visible(app, caller, view));
-    let view = view.ok_or_else(|| Problem::new("hold_not_found", "There is no such hold."))?;
+    let view = view.ok_or_else(|| Problem::missing("hold", id))?;
     Ok((as_of(view, now), now, answer.position))
 }
 
@@ -347,7 +347,7 @@ pub struct ListQuery {
     buyer: Option<String>,
     reference: Option<String>,
     state: Option<String>,
-    before: Option<u64>,
+    before: Option<String>,
     limit: Option<usize>,
     at_least: Option<String>,
 }
@@ -366,9 +366,14 @@ pub async fn list(
     }
     let state = query.state.as_deref().map(wanted_state).transpose()?;
     let wanted = Wanted::of(&app, &caller, &query)?;
-    let before = query.before.map(HoldNo);
-    let answer = app.ask(move |all, now| wanted.page(all, now, before, limit, state)).await?;
-    let (views, next) = answer.value;
+    let before = query.before.as_deref().map(str::parse::<HoldId>);
+    let before = before.transpose().map_err(|_| page_begin())?;
+    let answer = app.ask(move |all, now| {
+        let before = before.map(|id| all.hold_no(id).ok_or(())).transpose()?;
+        Ok::<_, ()>(wanted.page(all, now, before, limit, state))
+    });
+    let answer = answer.await?;
+    let (views, next) = answer.value.map_err(|()| page_begin())?;
     let holds: Vec<Box<serde_json::value::RawValue>> = views
         .iter()
         .filter(|view| visible(&app, &caller, view))
@@ -377,7 +382,7 @@ pub async fn list(
                 .expect("a hold's body is JSON")
         })
         .collect();
-    let page = Page { holds, next_before: next.map(|no| no.0) };
+    let page = Page { holds, next_before: next.map(|id| id.to_string()) };
     let bytes = serde_json::to_vec(&page).expect("holds are JSON");
     let mut response = json_response(StatusCode::OK, bytes.into());
     position_header(response.headers_mut(), answer.position);
@@ -387,7 +392,12 @@ pub async fn list(
 #[derive(serde::Serialize)]
 struct Page {
     holds: Vec<Box<serde_json::value::RawValue>>,
-    next_before: Option<u64>,
+    /// The public id of the last hold that was looked at: a running number would count the shop's sales.
+    next_before: Option<String>,
+}
+
+fn page_begin() -> Problem {
+    Problem::field("before", "next_before of an earlier page")
 }
 
 fn wanted_state(text: &str) -> Result<HoldState, Problem> {
@@ -426,7 +436,7 @@ impl Wanted {
         before: Option<HoldNo>,
         limit: usize,
         state: Option<HoldState>,
-    ) -> (Vec<HoldView>, Option<HoldNo>) {
+    ) -> (Vec<HoldView>, Option<HoldId>) {
         let (numbers, next) = match self {
             Self::Buyer(buyer) => {
                 let found = all.holds_of_buyer(*buyer, before, limit);
@@ -441,6 +451,7 @@ impl Wanted {
                 None => (Vec::new(), None),
             },
         };
+        let next = next.and_then(|no| all.hold_place(no)).map(|(id, _)| id);
         let views = numbers.into_iter().filter_map(|no| all.hold_by_no(no));
         let views = views.map(|view| as_of(view, now));
         (views.filter(|view| state.is_none_or(|state| view.state == state)).collect(), next)
@@ -457,7 +468,7 @@ pub async fn history(
     let (view, _, position) = find(&app, &caller, &id).await?;
     let number = view.no;
     let last = app.ask(move |state, _| state.hold_last_seq(number)).await?.value;
-    let facts = super::ledger::story(&app, number, last).await?;
+    let facts = super::ledger::story(&app, &caller.shop, number, last).await?;
     let mut response = value_response(StatusCode::OK, &json!({"hold": id, "facts": facts}));
     position_header(response.headers_mut(), position);
     Ok(response)

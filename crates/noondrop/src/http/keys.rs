@@ -48,7 +48,8 @@ pub fn idempotency_key(headers: &HeaderMap, policy: KeyPolicy) -> Result<Option<
         None if policy == KeyPolicy::Required => Err(Problem::new(
             "key_missing",
             "Send an Idempotency-Key header, derived from the cart, so that a retry cannot do it twice.",
-        )),
+        )
+        .with("field", "Idempotency-Key")),
         None => Ok(None),
         Some(value) => {
             let text = value.to_str().map_err(|_| malformed("It must be printable ASCII."))?;
@@ -59,6 +60,7 @@ pub fn idempotency_key(headers: &HeaderMap, policy: KeyPolicy) -> Result<Option<
 
 fn malformed(detail: &str) -> Problem {
     Problem::new("key_malformed", detail)
+        .with("field", "Idempotency-Key")
         .with("bound", format!("1 to {KEY_BYTES_MAX} printable ASCII characters"))
 }
 

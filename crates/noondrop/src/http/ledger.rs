@@ -1,62 +1,51 @@
-//! `/v1/ledger`, a hold's history, `/v1/attempts`: read from the log itself, off the sequencer, one scan at a time.
+//! `/v1/ledger`, a hold's history, `/v1/attempts`: what is looked for in the log. How it is read is in [`reading`].
+//!
+//! [`reading`]: super::reading
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use noondrop_core::codec::decode_row;
-use noondrop_core::{Catalog, Digest16, Entry, Fact, HoldNo, KeyUse, Seq, Timestamp};
-use noondrop_log::{LogOpener, LogReader, Row};
+use noondrop_core::{Digest16, Entry, Fact, HoldNo, Name, Seq, Timestamp};
+use noondrop_log::{Position, Row};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::{App, Caller, position_header, value_response};
 use super::body::Query;
 use super::problem::Problem;
+use super::reading::{After, Eyes, Reading, unreadable};
 use super::render::time_text;
+use crate::audit::{Scan, Scanned};
 use crate::auth::Role;
-use crate::ledger::{Names, about_hold, fact_value};
+use crate::ledger::{about_hold, is_about, key_of};
 
 const PAGE_MAX: usize = 200;
+/// A page ends with the row that goes over.
 const PAGE_BYTES: usize = 4 << 20;
 /// Rows that one search looks through; it says where it stopped.
-const SCAN_ROWS_MAX: usize = 200_000;
+const SCAN_ROWS_MAX: u64 = 200_000;
 /// Facts in one hold's story.
 const STORY_MAX: usize = 200;
 
 const READERS: &[Role] = &[Role::Auditor, Role::Admin];
 const SUPPORT: &[Role] = &[Role::Seller, Role::Admin, Role::Auditor];
 
-fn unreadable(error: &dyn std::fmt::Display) -> Problem {
-    tracing::error!(%error, "the log could not be read");
-    Problem::new("not_ready", "The log cannot be read at the moment.").after(1)
-}
-
-/// Reads the log on a thread that may wait, one scan at a time.
-async fn scan<T: Send + 'static>(
-    app: &App,
-    read: impl FnOnce(&mut dyn LogReader, &Catalog) -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Problem> {
-    let _turn = app.scans.acquire().await.map_err(|error| unreadable(&error))?;
-    let opener: Arc<dyn LogOpener> = app.handle.opener();
-    let catalog = app.handle.catalog();
-    let scan = tokio::task::spawn_blocking(move || {
-        let mut reader = opener.reader().map_err(|error| unreadable(&error))?;
-        read(&mut *reader, &catalog)
-    });
-    scan.await.map_err(|error| unreadable(&error))?
-}
-
-fn entries_of(row: &Row) -> Result<Vec<Entry>, Problem> {
-    decode_row(row.level, &row.facts, &row.private).map_err(|error| unreadable(&error))
+/// A page with the position that it shows.
+fn page_response(value: &Value, until: Position) -> Response {
+    let mut response = value_response(StatusCode::OK, value);
+    position_header(response.headers_mut(), until);
+    response
 }
 
 /// Where the ledger is read.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LedgerQuery {
-    after: Option<u64>,
+    after: Option<String>,
     limit: Option<usize>,
 }
 
@@ -71,59 +60,47 @@ pub async fn ledger(
     if !(1..=PAGE_MAX).contains(&limit) {
         return Err(Problem::field("limit", &format!("1 to {PAGE_MAX}")));
     }
-    let after = query.after.unwrap_or(0);
-    let shop = caller.shop.clone();
-    let rows = scan(&app, move |reader, catalog| {
-        let rows = reader.page(after, limit, PAGE_BYTES).map_err(|error| unreadable(&error))?;
-        let known = shop_filter(catalog, shop.as_str());
-        rows.iter().map(|row| row_value(row, catalog, &known)).collect::<Result<Vec<_>, _>>()
-    })
-    .await?;
-    let next = rows.last().and_then(|row| row["seq"].as_u64());
-    let mut response = value_response(StatusCode::OK, &json!({"rows": rows, "next_after": next}));
-    position_header(response.headers_mut(), app.handle.position());
-    Ok(response)
+    let after = After::read(&app, query.after.as_deref()).await?;
+    let read = move |reading: &mut Reading| Ok((page(reading, after, limit)?, reading.until));
+    let (value, until) = Reading::of(&app, &caller.shop, read).await?;
+    Ok(page_response(&value, until))
 }
 
-/// Which facts a shop may see: its own, and those of the log itself.
-fn shop_filter<'a>(catalog: &'a Catalog, shop: &'a str) -> impl Fn(&Entry) -> bool + 'a {
-    move |entry| {
-        let sale = match &entry.fact {
-            Fact::SaleMoved(fact) => Some(fact.sale),
-            Fact::ItemDefined(fact) => Some(fact.sale),
-            Fact::HoldCreated(fact) => Some(fact.sale),
-            Fact::HoldRefused(fact) => Some(fact.sale),
-            _ => None,
-        };
-        let of = sale.and_then(|sale| catalog.sales.get(sale.0 as usize)).map(|sale| sale.shop);
-        let named = match &entry.fact {
-            Fact::SaleDefined(fact) => Some(fact.shop),
-            Fact::ShopDefined(fact) => Some(fact.shop),
-            _ => of,
-        };
-        let own = |known: &noondrop_core::ShopName| known.name.as_str() == shop;
-        match named {
-            Some(of) => catalog.shops.get(of.0 as usize).is_some_and(own),
-            // What does not say its sale is told apart only where there is nothing to tell apart.
-            None => catalog.shops.len() == 1,
+fn page(reading: &mut Reading, after: After, limit: usize) -> Result<Value, Problem> {
+    let Some(from) = reading.find(after)? else {
+        return Ok(json!({"rows": [], "next_after": Value::Null}));
+    };
+    let last = reading.until.seq.min(from.seq + limit as u64);
+    let scan = Scan::after(&mut *reading.reader, from).map_err(|error| unreadable(&error))?;
+    let (mut rows, mut bytes): (Vec<Scanned>, usize) = (Vec::new(), 0);
+    for scanned in scan.until(last) {
+        let scanned = scanned.map_err(|error| unreadable(&error))?;
+        bytes += scanned.row.facts.len() + scanned.row.private.len();
+        rows.push(scanned);
+        if bytes >= PAGE_BYTES {
+            break;
         }
     }
+    let eyes = &mut reading.eyes;
+    eyes.learn(rows.iter().flat_map(|scanned| &scanned.entries), None)?;
+    let next = rows.last().map(|scanned| scanned.row.position().to_string());
+    let rows: Vec<Value> = rows.iter().map(|scanned| row_value(scanned, eyes)).collect();
+    Ok(json!({"rows": rows, "next_after": next}))
 }
 
-fn row_value(
-    row: &Row,
-    catalog: &Catalog,
-    known: &dyn Fn(&Entry) -> bool,
-) -> Result<Value, Problem> {
-    let entries = entries_of(row)?;
-    let facts = entries.iter().filter(|entry| known(entry));
-    let facts: Vec<Value> = facts.map(|entry| fact_value(entry, Names(catalog))).collect();
-    Ok(json!({
-        "seq": row.seq,
-        "position": row.position().to_string(),
-        "at": time_text(Timestamp(row.at)),
+fn row_value(scanned: &Scanned, eyes: &mut Eyes) -> Value {
+    let mut facts = Vec::new();
+    for entry in &scanned.entries {
+        if eyes.see(&entry.fact) {
+            facts.push(eyes.value(entry, None));
+        }
+    }
+    json!({
+        "seq": scanned.row.seq,
+        "position": scanned.row.position().to_string(),
+        "at": time_text(Timestamp(scanned.row.at)),
         "facts": facts,
-    }))
+    })
 }
 
 /// `GET /v1/ledger/head`
@@ -137,22 +114,32 @@ pub async fn head(State(app): State<Arc<App>>, caller: Caller) -> Result<Respons
     Ok(response)
 }
 
+/// A fact with its place.
+fn placed(mut value: Value, row: &Row) -> Value {
+    value["at"] = time_text(Timestamp(row.at)).into();
+    value["position"] = row.position().to_string().into();
+    value
+}
+
 /// A hold's facts, oldest first, walked backwards from its newest.
-pub async fn story(app: &App, hold: HoldNo, last: Option<Seq>) -> Result<Vec<Value>, Problem> {
-    scan(app, move |reader, catalog| {
+pub async fn story(
+    app: &App,
+    shop: &Name,
+    hold: HoldNo,
+    last: Option<Seq>,
+) -> Result<Vec<Value>, Problem> {
+    Reading::of(app, shop, move |reading| {
         let mut facts = Vec::new();
         let mut next = last;
         while let Some(seq) = next.filter(|_| facts.len() < STORY_MAX) {
-            let row = reader.row(seq.0).map_err(|error| unreadable(&error))?;
+            let row = reading.reader.row(seq.0).map_err(|error| unreadable(&error))?;
             let Some(row) = row else { break };
-            let entries = entries_of(&row)?;
+            let entries = decode_row(row.level, &row.facts, &row.private);
+            let entries = entries.map_err(|error| unreadable(&error))?;
             let (about, before) = about_hold(&entries, hold);
-            for entry in about.iter().rev() {
-                let mut value = fact_value(entry, Names(catalog));
-                value["at"] = time_text(Timestamp(row.at)).into();
-                value["position"] = row.position().to_string().into();
-                facts.push(value);
-            }
+            reading.eyes.learn(about.iter().copied(), Some(hold))?;
+            let values = about.iter().rev().map(|entry| reading.eyes.value(entry, Some(hold)));
+            facts.extend(values.map(|value| placed(value, &row)));
             next = before.filter(|before| *before < seq);
         }
         facts.reverse();
@@ -170,7 +157,7 @@ pub struct AttemptsQuery {
     reference: Option<String>,
     key: Option<String>,
     hold: Option<String>,
-    after: Option<u64>,
+    after: Option<String>,
 }
 
 /// What an attempt is known by.
@@ -178,22 +165,32 @@ enum Wanted {
     Buyer(Digest16),
     Reference(Digest16),
     Key(Digest16),
+    /// A hold, with the keys of what was asked of it.
+    Hold(HoldNo, HashSet<Digest16>),
 }
 
 impl Wanted {
-    fn is(&self, entry: &Entry) -> bool {
-        let of_key =
-            |key: Option<KeyUse>, wanted: &Digest16| key.is_some_and(|k| k.hash == *wanted);
-        match (self, &entry.fact) {
+    /// To be asked in the order of the log.
+    fn takes(&mut self, fact: &Fact) -> bool {
+        match (self, fact) {
             (Self::Buyer(buyer), Fact::HoldCreated(fact)) => fact.buyer == *buyer,
             (Self::Buyer(buyer), Fact::HoldRefused(fact)) => fact.buyer == *buyer,
             (Self::Reference(text), Fact::HoldCreated(fact)) => fact.reference == Some(*text),
             (Self::Reference(text), Fact::HoldRefused(fact)) => fact.reference == Some(*text),
-            (Self::Key(key), Fact::HoldCreated(fact)) => of_key(fact.key, key),
-            (Self::Key(key), Fact::HoldRefused(fact)) => of_key(fact.key, key),
             (Self::Key(key), Fact::KeyRepeated(fact)) => fact.key == *key,
+            (Self::Key(key), fact) => key_of(fact).is_some_and(|used| used.hash == *key),
+            (Self::Hold(_, keys), Fact::KeyRepeated(fact)) => keys.contains(&fact.key),
+            (Self::Hold(hold, keys), fact) => {
+                let about = is_about(fact, *hold);
+                keys.extend(key_of(fact).filter(|_| about).map(|used| used.hash));
+                about
+            }
             _ => false,
         }
+    }
+
+    fn only(&self) -> Option<HoldNo> {
+        if let Self::Hold(hold, _) = self { Some(*hold) } else { None }
     }
 }
 
@@ -204,32 +201,29 @@ pub async fn attempts(
     Query(query): Query<AttemptsQuery>,
 ) -> Result<Response, Problem> {
     caller.needs(SUPPORT)?;
-    if let Some(hold) = &query.hold {
-        let (view, ..) = super::holds::find(&app, &caller, hold).await?;
-        let number = view.no;
-        let last = app.ask(move |state, _| state.hold_last_seq(number)).await?.value;
-        let facts = story(&app, number, last).await?;
-        return Ok(value_response(StatusCode::OK, &json!({"attempts": facts})));
-    }
+    let mut after = After::read(&app, query.after.as_deref()).await?;
     let digester = app.handle.digester();
-    let shop = caller.shop.clone();
-    let wanted = match (&query.buyer, &query.reference, &query.key) {
-        (Some(buyer), None, None) => Wanted::Buyer(digester.buyer(shop.as_str(), buyer)),
-        (None, Some(text), None) => Wanted::Reference(digester.reference(shop.as_str(), text)),
-        (None, None, Some(hash)) => Wanted::Key(key_hash(hash)?),
+    let shop = caller.shop.as_str();
+    let wanted = match (&query.buyer, &query.reference, &query.key, &query.hold) {
+        (Some(buyer), None, None, None) => Wanted::Buyer(digester.buyer(shop, buyer)),
+        (None, Some(text), None, None) => Wanted::Reference(digester.reference(shop, text)),
+        (None, None, Some(hash), None) => Wanted::Key(key_hash(hash)?),
+        (None, None, None, Some(hold)) => {
+            let (view, ..) = super::holds::find(&app, &caller, hold).await?;
+            if query.after.is_none() {
+                // Nothing is about a hold before the row that made it.
+                after = After::Number(view.id.seq.0 - 1);
+            }
+            Wanted::Hold(view.no, HashSet::new())
+        }
         _ => return Err(Problem::field("buyer, reference, key or hold", "one of them")),
     };
-    let (sale, after) = (query.sale, query.after.unwrap_or(0));
-    let found = scan(&app, move |reader, catalog| {
-        search(reader, catalog, after, &|entry, value| {
-            let in_sale = sale.as_deref().is_none_or(|sale| value["sale"] == *sale);
-            wanted.is(entry) && in_sale && shop_filter(catalog, shop.as_str())(entry)
-        })
-    })
-    .await?;
-    let mut response = value_response(StatusCode::OK, &found);
-    position_header(response.headers_mut(), app.handle.position());
-    Ok(response)
+    let sale = query.sale;
+    let read = move |reading: &mut Reading| {
+        Ok((search(reading, after, wanted, sale.as_deref())?, reading.until))
+    };
+    let (value, until) = Reading::of(&app, &caller.shop, read).await?;
+    Ok(page_response(&value, until))
 }
 
 /// A key as the ledger shows it.
@@ -241,38 +235,32 @@ fn key_hash(text: &str) -> Result<Digest16, Problem> {
 }
 
 fn search(
-    reader: &mut dyn LogReader,
-    catalog: &Catalog,
-    after: u64,
-    is: &dyn Fn(&Entry, &Value) -> bool,
+    reading: &mut Reading,
+    after: After,
+    mut wanted: Wanted,
+    sale: Option<&str>,
 ) -> Result<Value, Problem> {
-    let mut attempts = Vec::new();
-    let (mut after, mut looked) = (after, 0);
-    loop {
-        let rows = reader.page(after, 1_024, PAGE_BYTES).map_err(|error| unreadable(&error))?;
-        let Some(last) = rows.last() else {
-            return Ok(json!({"attempts": attempts, "next_after": Value::Null}));
-        };
-        after = last.seq;
-        looked += rows.len();
-        for row in &rows {
-            for entry in entries_of(row)? {
-                if !matches!(
-                    entry.fact,
-                    Fact::HoldCreated(_) | Fact::HoldRefused(_) | Fact::KeyRepeated(_)
-                ) {
-                    continue;
-                }
-                let mut value = fact_value(&entry, Names(catalog));
-                if is(&entry, &value) {
-                    value["at"] = time_text(Timestamp(row.at)).into();
-                    value["position"] = row.position().to_string().into();
-                    attempts.push(value);
-                }
+    let Some(from) = reading.find(after)? else {
+        return Ok(json!({"attempts": [], "next_after": Value::Null}));
+    };
+    let (Reading { reader, eyes, until }, only) = (reading, wanted.only());
+    let last = until.seq.min(from.seq.saturating_add(SCAN_ROWS_MAX));
+    let scan = Scan::after(&mut **reader, from).map_err(|error| unreadable(&error))?;
+    let (mut scan, mut attempts) = (scan.until(last), Vec::new());
+    while attempts.len() < PAGE_MAX
+        && let Some(scanned) = scan.next()
+    {
+        let Scanned { row, entries } = scanned.map_err(|error| unreadable(&error))?;
+        let about: Vec<&Entry> = entries.iter().filter(|e| wanted.takes(&e.fact)).collect();
+        eyes.learn(about.iter().copied(), only)?;
+        for entry in about {
+            let fact = &entry.fact;
+            let of_sale = only.is_some() || sale.is_none_or(|sale| eyes.is_of_sale(fact, sale));
+            if eyes.see(fact) && of_sale {
+                attempts.push(placed(eyes.value(entry, only), &row));
             }
         }
-        if looked >= SCAN_ROWS_MAX || attempts.len() >= PAGE_MAX {
-            return Ok(json!({"attempts": attempts, "next_after": after}));
-        }
     }
+    let stopped = Some(scan.position()).filter(|at| at.seq < until.seq);
+    Ok(json!({"attempts": attempts, "next_after": stopped.map(|at| at.to_string())}))
 }

@@ -89,6 +89,17 @@ const fn define(
     }
 }
 
+/// What is not plain from a parameter's name.
+const QUERY_TEXTS: &[(&str, &str)] = &[
+    ("at_least", "A position to wait for; 412 if the log took another way."),
+    (
+        "after",
+        "next_after of an earlier page, a position; 412 if the log took another way since. A bare row number is \
+         taken too, and cannot notice that.",
+    ),
+    ("before", "next_before of an earlier page: the id of a hold."),
+];
+
 const HOLD: &str = "/v1/holds/{id}";
 const SALE: &str = "/v1/sales/{sale}";
 const ITEM: &str = "/v1/sales/{sale}/items/{item}";
@@ -279,9 +290,12 @@ fn parameters_of(operation: &Operation) -> Value {
         json!({"name": name, "in": "path", "required": true, "schema": schema})
     });
     let query = operation.query.iter().map(|name| {
-        let number = matches!(*name, "limit" | "after" | "before");
-        let kind = if number { "integer" } else { "string" };
-        json!({"name": name, "in": "query", "schema": {"type": kind}})
+        let kind = if *name == "limit" { "integer" } else { "string" };
+        let mut parameter = json!({"name": name, "in": "query", "schema": {"type": kind}});
+        if let Some((_, text)) = QUERY_TEXTS.iter().find(|(known, _)| known == name) {
+            parameter["description"] = (*text).into();
+        }
+        parameter
     });
     let needed = ["holds.create", "holds.extend", "items.adjust"].contains(&operation.id);
     let headers = operation.headers.iter().map(|name| {
@@ -329,6 +343,9 @@ fn responses_of(operation: &Operation) -> Value {
     Value::Object(responses)
 }
 
+const ORIGIN: &str = "Where a request came from, such as device=d9;ip=203.0.113.7. Addresses are cut to /24 or \
+    /48, and a digest of the rest is kept.";
+
 fn parameters() -> Value {
     let header = |name: &str, required: bool, text: &str| {
         json!({
@@ -346,7 +363,7 @@ fn parameters() -> Value {
         "Idempotency-Key-Required": header("Idempotency-Key", true, key),
         "If-Match": header("If-Match", false, "The ETag of the version that was seen."),
         "Noondrop-Shop": header("Noondrop-Shop", false, "Which shop an operator means."),
-        "Noondrop-Origin": header("Noondrop-Origin", false, "Where a request came from; kept as a digest."),
+        "Noondrop-Origin": header("Noondrop-Origin", false, ORIGIN),
     })
 }
 

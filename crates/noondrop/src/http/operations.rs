@@ -7,7 +7,7 @@ use axum::extract::State;
 use axum::response::{Html, IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use noondrop_core::ItemView;
-use noondrop_engine::{Histogram, Phase, Status};
+use noondrop_engine::{Histogram, Phase, Status, Tally};
 use serde::Deserialize;
 use serde_json::json;
 
@@ -86,11 +86,44 @@ pub async fn metrics(
     }
     let items = app.ask(|state, _| state.all_items().take(ITEMS_MAX).collect::<Vec<_>>()).await;
     let items = items.map(|answer| answer.value).unwrap_or_default();
-    let text = render(&app.handle.status(), &items, &app);
+    let status = app.handle.status();
+    let lags = follower_lags(&app, &status).await;
+    let text = render(&status, &lags, &items, &app);
     let mut response = text.into_response();
     let kind = HeaderValue::from_static("text/plain; version=0.0.4");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)
+}
+
+/// For how long the oldest row that a follower was not given has waited, in seconds.
+async fn follower_lags(app: &App, status: &Status) -> Vec<(&'static str, f64)> {
+    let (handle, now) = (app.handle.clone(), status.now.0);
+    let followers = status.followers.clone();
+    let lag = move |next: u64| {
+        let row = handle.opener().reader().and_then(|mut reader| reader.row(next));
+        row.ok().flatten().map(|row| now.saturating_sub(row.at) as f64 / 1_000.0)
+    };
+    let lags = move || {
+        let lag = |behind: u64, next| if behind == 0 { Some(0.0) } else { lag(next) };
+        let all = followers.iter();
+        all.filter_map(|one| Some((one.name, lag(one.rows_behind, one.seq + 1)?))).collect()
+    };
+    // The log is read only where somebody is behind, and never on a thread that serves.
+    if status.followers.iter().all(|one| one.rows_behind == 0) {
+        return lags();
+    }
+    tokio::task::spawn_blocking(lags).await.unwrap_or_default()
+}
+
+/// Why a confirm bought nothing: the money came late, or a second time.
+const PAID_WITHOUT_UNITS: [&str; 4] =
+    ["hold_expired", "hold_released", "hold_cancelled", "confirmed_with_other_payment"];
+
+fn paid_without_units(tally: &Tally) -> u64 {
+    let refused = tally.outcomes.iter().filter(|outcome| {
+        outcome.operation == "holds.confirm" && PAID_WITHOUT_UNITS.contains(&outcome.code)
+    });
+    refused.map(|outcome| outcome.count).sum()
 }
 
 /// Writes one metric in the Prometheus text format.
@@ -116,26 +149,27 @@ impl Exposition {
         self.value(name, "", value);
     }
 
-    fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram, unit: f64) {
+    /// Values are divided by `per`: a product would show what a fraction of two has as 0.000049999…
+    fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram, per: f64) {
         self.head(name, "histogram", help);
         let mut below = 0;
         for (bound, count) in histogram.bounds.iter().zip(&histogram.counts) {
             below += count;
-            let labels = format!("{{le=\"{}\"}}", *bound as f64 * unit);
+            let labels = format!("{{le=\"{}\"}}", *bound as f64 / per);
             self.value(&format!("{name}_bucket"), &labels, below);
         }
         self.value(&format!("{name}_bucket"), "{le=\"+Inf\"}", histogram.total());
-        self.value(&format!("{name}_sum"), "", histogram.sum as f64 * unit);
+        self.value(&format!("{name}_sum"), "", histogram.sum as f64 / per);
         self.value(&format!("{name}_count"), "", histogram.total());
     }
 }
 
-fn render(status: &Status, items: &[ItemView], app: &App) -> String {
+fn render(status: &Status, lags: &[(&str, f64)], items: &[ItemView], app: &App) -> String {
     let mut text = Exposition(String::with_capacity(8_192));
     let tally = &status.tally;
     let ready = u8::from(status.phase == Phase::Ready);
     text.gauge("ready", "Whether it can decide", ready);
-    text.histogram("turn_seconds", "How long turns took", &tally.turn_us, 1e-6);
+    text.histogram("turn_seconds", "How long turns took", &tally.turn_us, 1e6);
     text.histogram("turn_commands", "Commands per turn", &tally.turn_commands, 1.0);
     text.head("queue_depth", "gauge", "Commands that wait, by lane");
     text.value("queue_depth", "{lane=\"creating\"}", status.queue.creates);
@@ -145,6 +179,8 @@ fn render(status: &Status, items: &[ItemView], app: &App) -> String {
         let labels = format!("{{kind=\"{}\",code=\"{}\"}}", outcome.operation, outcome.code);
         text.value("outcomes_total", &labels, outcome.count);
     }
+    let late = paid_without_units(tally);
+    text.counter("paid_without_units", "Confirms that came late, or a second time", late);
     text.counter("replays_total", "Answers from the record", tally.replays);
     text.histogram("storm_size", "Answers from the record per turn", &tally.storm, 1.0);
     let failures = tally.appends_not_written + tally.appends_unknown;
@@ -156,6 +192,10 @@ fn render(status: &Status, items: &[ItemView], app: &App) -> String {
     for follower in &status.followers {
         let labels = format!("{{follower=\"{}\"}}", follower.name);
         text.value("follower_lag_rows", &labels, follower.rows_behind);
+    }
+    text.head("follower_lag_seconds", "gauge", "Age of the oldest row that a follower lacks");
+    for (follower, lag) in lags {
+        text.value("follower_lag_seconds", &format!("{{follower=\"{follower}\"}}"), lag);
     }
     let age = status.snapshots.age_ms.map_or(-1.0, |ms| ms as f64 / 1_000.0);
     text.gauge("snapshot_age_seconds", "Since the newest snapshot; -1: none", age);

@@ -2,8 +2,10 @@
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
+use noondrop_log::Position;
 use serde_json::{Map, Value, json};
 
+use super::app::position_header;
 use super::codes::{CodeRow, code_row};
 
 /// Where the pages of the codes are.
@@ -16,6 +18,7 @@ pub struct Problem {
     detail: String,
     more: Map<String, Value>,
     retry_after_seconds: Option<u64>,
+    position: Option<Position>,
 }
 
 impl Problem {
@@ -23,7 +26,8 @@ impl Problem {
     #[must_use]
     pub fn new(code: &str, detail: impl Into<String>) -> Self {
         let row = code_row(code);
-        Self { row, detail: detail.into(), more: Map::new(), retry_after_seconds: None }
+        let (more, retry_after_seconds, position) = (Map::new(), None, None);
+        Self { row, detail: detail.into(), more, retry_after_seconds, position }
     }
 
     /// A field with a value that it may not have.
@@ -32,6 +36,21 @@ impl Problem {
         Self::new("invalid_field", format!("{field} must be {bound}."))
             .with("field", field)
             .with("bound", bound)
+    }
+
+    /// A shop, sale, item or hold that is not there for this caller.
+    #[must_use]
+    pub fn missing(kind: &str, name: &str) -> Self {
+        let code = format!("{kind}_not_found");
+        Self::new(&code, format!("There is no such {kind}.")).with(kind, name)
+    }
+
+    /// A position that is of another history; with where this one is now.
+    #[must_use]
+    pub fn history_changed(asked: &str, now: Position) -> Self {
+        let detail = format!("The log does not have {asked}: it went back and took another way.");
+        let problem = Self::new("history_changed", detail).with("position", asked);
+        Self { position: Some(now), ..problem }
     }
 
     /// With a further member.
@@ -85,6 +104,9 @@ impl IntoResponse for Problem {
         headers.insert(header::CONTENT_TYPE, json);
         if let Some(seconds) = self.retry_after_seconds {
             headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if let Some(position) = self.position {
+            position_header(headers, position);
         }
         if self.row.status == 401 {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

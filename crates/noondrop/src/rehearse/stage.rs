@@ -93,9 +93,10 @@ impl Stage {
     pub async fn holds(&self) -> Result<HashMap<HoldId, Standing>, Failure> {
         let mut desk = Desk::new(self.address, &self.token);
         let mut holds = HashMap::new();
-        let mut before = None::<u64>;
+        let mut before = None::<String>;
         loop {
-            let from = before.map(|before| format!("&before={before}")).unwrap_or_default();
+            let from =
+                before.as_ref().map(|before| format!("&before={before}")).unwrap_or_default();
             let path = format!("/v1/holds?sale={}&limit=200{from}", self.sale);
             let body = desk.ask_bytes("GET", &path, "").await?;
             let page: Page<'_> = serde_json::from_slice(&body)?;
@@ -106,7 +107,7 @@ impl Stage {
                 holds.insert(id, standing);
             }
             match page.next_before {
-                Some(next) => before = Some(next),
+                Some(next) => before = Some(next.to_owned()),
                 None => return Ok(holds),
             }
         }
@@ -124,7 +125,7 @@ impl Stage {
 struct Page<'a> {
     #[serde(borrow)]
     holds: Vec<Hold<'a>>,
-    next_before: Option<u64>,
+    next_before: Option<&'a str>,
 }
 
 #[derive(Deserialize)]

@@ -58,7 +58,7 @@ fn a_body_that_cannot_be_read_says_what_is_wrong_with_it() {
     let mut line = floor("ada", 1);
     line["lines"][0]["color"] = json!("red");
     let problem = send(base().json(&line)).refused(400, "unknown_field", "no");
-    assert_eq!(problem["field"], "color");
+    assert_eq!(problem["field"], "lines[0].color");
 
     for bad in ["", "{", "[]", "{}", "{\"sale\":1}", "null {}"] {
         send(json().raw(bad)).refused(400, "invalid_field", "no");
@@ -311,7 +311,7 @@ fn what_is_not_there_is_named() {
     body["lines"][0]["item"] = json!("roof");
     let seen = world.send(Who::Seller, &post("/v1/holds", &body).key("k"));
     let problem = seen.refused(404, "item_not_found", "no");
-    assert_eq!((&problem["line"], &problem["item"]), (&json!(1), &json!("roof")));
+    assert_eq!((&problem["errors"][0]["line"], &problem["item"]), (&json!(1), &json!("roof")));
     world.send(Who::Seller, &get("/v1/holds/hold_x")).refused(404, "hold_not_found", "no");
     world.send(Who::Seller, &get("/v1/sales/dusk")).refused(404, "sale_not_found", "no");
     world.send(Who::Operator, &get("/v1/shops/x")).refused(404, "shop_not_found", "no");
@@ -348,7 +348,8 @@ fn a_buyer_has_bounds_of_his_own() {
     world.item("noon", "floor", 50);
     world.hold("k1", "ada", 2);
     let problem = world.try_hold("k2", "ada", 3).refused(409, "limit_per_buyer", "no");
-    assert_eq!((&problem["limit"], &problem["used"]), (&json!(4), &json!(2)));
+    assert_eq!(problem["limit"], "four", "it has the limit's name");
+    assert_eq!((&problem["per_buyer"], &problem["used"]), (&json!(4), &json!(2)));
     let mut body = floor("ada", 1);
     body["reference"] = json!("cart-9");
     world.send(Who::Seller, &post("/v1/holds", &body).key("k3")).done(201);
@@ -602,11 +603,14 @@ fn metrics_have_the_names_that_dashboards_use() {
         "turn_commands",
         "queue_depth",
         "outcomes_total",
+        "paid_without_units",
         "replays_total",
         "storm_size",
         "log_append_failures_total",
         "log_bytes",
         "expiry_lag_seconds",
+        "follower_lag_rows",
+        "follower_lag_seconds",
         "snapshot_age_seconds",
         "conservation_violations_total",
         "quarantined_items",
@@ -625,6 +629,117 @@ fn metrics_have_the_names_that_dashboards_use() {
         assert!(text.lines().any(|known| known == line), "{line} is missing:\n{text}");
     }
     assert!(!text.contains("ada"), "no label may name a buyer");
+}
+
+#[test]
+fn bounds_of_histograms_are_decimal_fractions() {
+    let world = World::with_floor(5);
+    let text = world.send(Who::Auditor, &get("/metrics")).done(200).text();
+    for bound in ["0.00005", "0.0003", "0.00075", "0.003", "2"] {
+        let line = format!("noondrop_turn_seconds_bucket{{le=\"{bound}\"}} ");
+        assert!(text.contains(&line), "{bound} is missing:\n{text}");
+    }
+}
+
+#[test]
+fn money_that_bought_nothing_is_counted() {
+    let world = World::with_floor(5);
+    let paid = |hold: &Value, payment: &str, key: &str| {
+        let body = json!({"fence": hold["fence"], "payment_ref": payment});
+        world.send(Who::Seller, &post(path_of(hold, "confirm"), &body).key(key))
+    };
+    let late = world.hold("k1", "ada", 1);
+    world.act(&late, "release", json!({})).done(200);
+    paid(&late, "p1", "c1").refused(409, "hold_released", "no");
+    paid(&late, "p1", "c1").refused(409, "hold_released", "no");
+    let twice = world.hold("k2", "bob", 1);
+    paid(&twice, "p2", "c2").done(200);
+    paid(&twice, "p3", "c3").refused(409, "confirmed_with_other_payment", "no");
+    let text = world.send(Who::Auditor, &get("/metrics")).done(200).text();
+    let line = text.lines().find(|line| line.starts_with("noondrop_paid_without_units "));
+    assert_eq!(line, Some("noondrop_paid_without_units 2"), "a replay is no second payment");
+}
+
+#[test]
+fn a_follower_that_is_behind_is_behind_by_some_time() {
+    let world = World::with_floor(5);
+    let _follower = world.handle().follow("mirror", noondrop_log::GENESIS);
+    world.pass(Duration::from_secs(7));
+    let text = world.send(Who::Auditor, &get("/metrics")).done(200).text();
+    let name = "noondrop_follower_lag_seconds{follower=\"mirror\"} ";
+    let lag = text.lines().find_map(|line| line.strip_prefix(name)).expect("it has its line");
+    assert!((7.0..8.0).contains(&lag.parse::<f64>().expect("a number")), "{lag}");
+}
+
+#[test]
+fn a_page_of_holds_goes_on_from_a_hold_and_counts_nothing() {
+    let world = World::with_floor(50);
+    let ids: Vec<Value> =
+        (0..5).map(|n| world.hold(&format!("k{n}"), "ada", 1)["id"].clone()).collect();
+    for (who, query) in [(Who::Seller, "sale=noon"), (Who::Buyer("ada"), "buyer=ada")] {
+        let mut seen = Vec::new();
+        let mut from = String::new();
+        loop {
+            let path = format!("/v1/holds?{query}&limit=2{from}");
+            let page = world.send(who, &get(path)).done(200).json();
+            let holds = page["holds"].as_array().expect("a page").iter();
+            seen.extend(holds.map(|hold| hold["id"].clone()));
+            if page["next_before"].is_null() {
+                break;
+            }
+            let next = page["next_before"].as_str().expect("an opaque text");
+            assert!(next.starts_with("hold_"), "{next}");
+            from = format!("&before={next}");
+        }
+        assert!(seen.iter().eq(ids.iter().rev()), "{who:?}: {seen:?}");
+    }
+    for bad in ["3", "hold_x", "hold_00000000000000000000000000000"] {
+        let path = format!("/v1/holds?sale=noon&before={bad}");
+        let problem = world.send(Who::Seller, &get(path)).refused(400, "invalid_field", "no");
+        assert_eq!(problem["field"], "before");
+    }
+}
+
+#[test]
+fn no_answer_may_be_kept_by_a_cache() {
+    let world = World::with_floor(5);
+    let answers = [
+        world.try_hold("k1", "ada", 1),
+        world.try_hold("k1", "ada", 1),
+        world.send(Who::Seller, &get("/v1/sales")),
+        world.send(Who::Nobody, &get("/v1/sales")),
+        world.send(Who::Nobody, &get("/nowhere")),
+        world.send(Who::Nobody, &Ask::new("DELETE", "/v1/holds")),
+        world.send(Who::Nobody, &get("/readyz")),
+    ];
+    for seen in answers {
+        assert_eq!(seen.header("cache-control"), Some("no-store"), "{seen:?}");
+    }
+}
+
+#[test]
+fn an_address_is_cut_before_a_digest_of_it_is_kept() {
+    use noondrop_core::{Fact, codec::decode_row};
+    let world = World::with_floor(5);
+    let origins = ["ip=203.0.113.7", "ip=203.0.113.200", "ip=203.0.114.7"];
+    for (n, origin) in origins.iter().enumerate() {
+        let ask = post("/v1/holds", &floor("ada", 1)).key(&format!("k{n}"));
+        let ask = ask.header("noondrop-origin", format!("device=d9;{origin}"));
+        world.send(Who::Seller, &ask).done(201);
+    }
+    let mut reader = world.handle().opener().reader().expect("the log is there");
+    let rows = reader.page(0, 1_000, usize::MAX).expect("the log can be read");
+    let entries = rows.iter().flat_map(|row| {
+        decode_row(row.level, &row.facts, &row.private).expect("a row is understood")
+    });
+    let kept: Vec<_> = entries
+        .filter_map(|entry| match entry.fact {
+            Fact::HoldCreated(hold) => Some(hold.origin.expect("it was given")),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(kept[0], kept[1], "neighbours are not told apart");
+    assert_ne!(kept[0], kept[2]);
 }
 
 #[test]

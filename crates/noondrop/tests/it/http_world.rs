@@ -17,6 +17,7 @@ use noondrop::config::{Settings, Sources, load};
 use noondrop::http::{App, AppLimits, Extra, router};
 use noondrop::serve::{Running, StartOptions};
 use noondrop_engine::{Clock, Engine, EngineOptions, SystemEntropy};
+use noondrop_log::Log;
 use noondrop_log::sqlite::{SqliteLog, SqliteOptions};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -257,6 +258,8 @@ impl Seen {
 /// A router on an engine with a clock that stands still until it is moved.
 pub struct World {
     engine: Option<Engine>,
+    /// What handlers share.
+    pub app: Arc<App>,
     router: Router,
     runtime: tokio::runtime::Runtime,
     /// Everybody's secrets.
@@ -281,16 +284,24 @@ impl World {
 
     /// With settings of `[limits]`.
     pub fn limited(limits: &str) -> Self {
+        let open = |data: &Path| {
+            let log = SqliteOptions::new(data.join("log.sqlite"));
+            Box::new(SqliteLog::open(log).expect("a new log")) as Box<dyn Log>
+        };
+        Self::on(open, limits)
+    }
+
+    /// On a log of the test's own.
+    pub fn on(open: impl FnOnce(&Path) -> Box<dyn Log>, limits: &str) -> Self {
         let home = tempfile::tempdir().expect("a directory for the test");
         let keyring = Keyring::new();
         let settings = settings(home.path(), &keyring, limits);
         std::fs::create_dir_all(&settings.store.path).expect("a directory of our own");
-        let log = SqliteOptions::new(settings.store.path.join("log.sqlite"));
-        let log = SqliteLog::open(log).expect("a new log");
+        let log = open(&settings.store.path);
         let clock = Arc::new(TestClock::default());
         let entropy = Box::new(SystemEntropy::default());
         let options = EngineOptions::default();
-        let engine = Engine::start_with(Box::new(log), options, clock.clone(), entropy)
+        let engine = Engine::start_with(log, options, clock.clone(), entropy)
             .expect("an empty log recovers");
         let limits = AppLimits {
             request_timeout: Duration::from_secs(10),
@@ -308,6 +319,7 @@ impl World {
         Self {
             engine: Some(engine),
             router: router(&app, Extra::None),
+            app,
             runtime: runtime.expect("a runtime needs only a few file descriptors"),
             keyring,
             clock,
@@ -315,8 +327,7 @@ impl World {
         }
     }
 
-    /// Sends a request and waits for the whole answer.
-    pub fn send(&self, who: Who, ask: &Ask) -> Seen {
+    fn request(&self, who: Who, ask: &Ask) -> Request<Body> {
         let mut request = Request::new(Body::from(ask.body.clone()));
         *request.method_mut() = ask.method.parse().expect("a method");
         *request.uri_mut() = ask.path.parse().expect("a path");
@@ -326,6 +337,34 @@ impl World {
             let name: HeaderName = name.parse().expect("a header's name");
             request.headers_mut().append(name, HeaderValue::from_str(&value).expect("a value"));
         }
+        request
+    }
+
+    /// Sends a request, and hangs up without an answer once something has come to pass.
+    pub fn send_and_hang_up(&self, who: Who, ask: &Ask, until: impl Fn() -> bool) {
+        let request = self.request(who, ask);
+        let begun = noondrop::time::steady();
+        self.runtime.block_on(async {
+            let mut answer = std::pin::pin!(self.router.clone().oneshot(request));
+            while !until() {
+                assert!(begun.elapsed() < Duration::from_secs(20), "it does not come to pass");
+                tokio::select! {
+                    biased;
+                    seen = &mut answer => panic!("it was answered: {seen:?}"),
+                    () = tokio::task::yield_now() => {}
+                }
+            }
+        });
+    }
+
+    /// The engine.
+    pub fn handle(&self) -> noondrop_engine::Handle {
+        self.app.handle.clone()
+    }
+
+    /// Sends a request and waits for the whole answer.
+    pub fn send(&self, who: Who, ask: &Ask) -> Seen {
+        let request = self.request(who, ask);
         self.runtime.block_on(async {
             let answer = self.router.clone().oneshot(request).await;
             let (head, body) = answer.expect("a router cannot fail").into_parts();

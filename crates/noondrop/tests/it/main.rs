@@ -3,7 +3,9 @@
 mod audit;
 mod http;
 mod http_docs;
+mod http_log;
 mod http_openapi;
+mod http_problems;
 mod http_server;
 mod http_world;
 mod program;

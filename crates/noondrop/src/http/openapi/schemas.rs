@@ -162,7 +162,7 @@ fn hold() -> Value {
 fn answers() -> Vec<(&'static str, Value)> {
     let live = || ("live", json!({"type": "boolean"}));
     let facts = || list(json!({"type": "object"}));
-    let next = || ("next_after?", maybe(count()));
+    let next = || ("next_after", maybe(text()));
     let mut sale = vec![("sale", name()), ("shop", name()), live(), ("state", text())];
     sale.push(("version", count()));
     sale.extend(sale_terms());
@@ -170,7 +170,7 @@ fn answers() -> Vec<(&'static str, Value)> {
         members(&[("seq", count()), ("position", text()), ("at", time()), ("facts", facts())]);
     vec![
         ("Hold", hold()),
-        ("HoldPage", members(&[("holds", list(named("Hold"))), ("next_before", maybe(count()))])),
+        ("HoldPage", members(&[("holds", list(named("Hold"))), ("next_before", maybe(text()))])),
         ("History", members(&[("hold", text()), ("facts", facts())])),
         ("Attempts", members(&[("attempts", facts()), next()])),
         ("Shop", members(&[("shop", name()), live()])),
@@ -209,7 +209,21 @@ fn problem() -> Value {
         ("detail", text()),
         ("retry", json!({"type": "string", "examples": ["no", "same_key", "new_key"]})),
         ("field?", text()),
-        ("bound?", text()),
+        ("bound?", json!({"type": ["string", "integer"]})),
+        ("needs?", list(text())),
+        ("shop?", text()),
+        ("sale?", text()),
+        ("item?", text()),
+        ("hold?", maybe(text())),
+        ("superseded_by?", maybe(text())),
+        ("payment_ref?", maybe(text())),
+        ("opens_at?", maybe(time())),
+        ("limit?", text()),
+        ("per_buyer?", count()),
+        ("used?", count()),
+        ("total?", count()),
+        ("now?", count()),
+        ("position?", text()),
         ("errors?", list(json!({"type": "object"}))),
     ])
 }
