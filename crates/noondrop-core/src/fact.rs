@@ -344,8 +344,11 @@ pub struct SeatOut {
     /// The hold's line, from 1.
     #[n(0)]
     pub line: u8,
-    /// Which.
+    /// Of which item.
     #[n(1)]
+    pub item: ItemIx,
+    /// Which.
+    #[n(2)]
     pub seat: SeatNo,
 }
 

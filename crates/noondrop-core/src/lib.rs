@@ -5,6 +5,7 @@
 //! * [`ids`], [`units`], [`limits`]: names, numbers with a meaning, bounds
 //! * [`command`] → [`State::decide`] → [`outcome`] / [`refusal`] + [`fact`]s → [`State::apply`]
 //! * [`codec`]: facts to bytes and back, strictly · [`digester`]: from private texts to digests
+//! * [`seats`]: the seats of an item, and the best that are free
 //! * [`state`]: everything that the log says, in memory
 //!
 //! No IO, no clock, no chance, no async: time, ids and random bits are arguments. Deciding changes nothing; applying
@@ -40,7 +41,7 @@ pub use ids::*;
 pub use outcome::*;
 pub use refusal::*;
 pub use state::{
-    Catalog, Counters, Decision, ItemName, Misfit, Moment, SaleName, Savepoint, ShopName,
+    Catalog, Counters, Decision, ItemName, Misfit, Moment, SaleName, Savepoint, SeatInfo, ShopName,
     SnapshotError, State, TimePlan, Totals, Violation,
 };
 pub use units::*;

@@ -50,6 +50,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         total: 500,
         oversell_limit: 0,
         if_version: None,
+        seats: None,
     };
     ask(&handle, None, Act::ItemPut(pool))?;
     ask(&handle, None, Act::SaleMove(SaleMove { sale: sale.clone(), to: SaleStep::Publish }))?;
@@ -58,7 +59,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         sale,
         buyer: digester.digested_buyer("main", "cus_8812"),
         reference: None,
-        lines: [LineAsked { item, quantity: 2 }].into_iter().collect(),
+        lines: [LineAsked::units(item, 2)].into_iter().collect(),
         ttl_seconds: None,
         metadata: None,
         supersedes: None,

@@ -390,6 +390,7 @@ fn make(
     {
         return Err(NotMade::KeysFull);
     }
+    state.prepare(command);
     if let Some(before_decide) = probe.before_decide {
         before_decide(command);
     }

@@ -4,7 +4,7 @@
 //!
 //! * [`app`]: what every handler has; how a command goes in and an answer comes out
 //! * [`holds`] · [`define`]: shops, sales, items · [`ledger`]: the log, read by [`reading`] · [`operations`]: for those
-//!   who run it
+//!   who run it · [`seats`]: those of an item
 //! * [`body`] · [`keys`] · [`origin`]: reading requests · [`render`]: writing answers
 //! * [`codes`] · [`problem`] · [`error`]: the one mapping from refusals and faults to answers
 //! * [`server`]: one runtime per core, connections, shutting down
@@ -25,6 +25,7 @@ pub mod origin;
 pub mod problem;
 pub mod reading;
 pub mod render;
+pub mod seats;
 pub mod server;
 
 use std::sync::Arc;
@@ -48,6 +49,7 @@ pub enum Extra {
 /// Every route.
 pub fn router(app: &Arc<App>, extra: Extra) -> Router {
     let item = "/v1/sales/{sale}/items/{item}";
+    let large = DefaultBodyLimit::max(body::LARGE_BODY_BYTES_MAX);
     let router = Router::new()
         .route("/v1/holds", post(holds::create).get(holds::list))
         .route("/v1/holds/{id}", get(holds::get))
@@ -60,7 +62,9 @@ pub fn router(app: &Arc<App>, extra: Extra) -> Router {
         .route("/v1/sales", get(define::sale_list))
         .route("/v1/sales/{sale}", put(define::sale_put).get(define::sale_get))
         .route("/v1/sales/{sale}/items", get(define::item_list))
-        .route(item, put(define::item_put).get(define::item_get))
+        .route(item, put(define::item_put).layer(large).get(define::item_get))
+        .route(&format!("{item}/seats"), post(seats::change).layer(large).get(seats::list))
+        .route(&format!("{item}/seats/{{seat}}"), get(seats::get))
         .route(&format!("{item}/adjust"), post(define::item_adjust))
         .route("/v1/sales/{sale}/{step}", post(define::sale_move))
         .route("/v1/ledger", get(ledger::ledger))

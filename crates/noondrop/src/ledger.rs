@@ -1,8 +1,9 @@
 //! Facts as people and programs read them: JSON with names instead of numbers, without what is secret.
 
+use noondrop_core::seats::SeatNo;
 use noondrop_core::{
     ActorIx, Catalog, Draw, Entry, Fact, HoldNo, HoldTouched, ItemIx, KeyUse, LineMoved, Refusal,
-    SaleIx, Seq,
+    SaleIx, SeatOut, Seq,
 };
 use serde_json::{Value, json};
 
@@ -58,6 +59,19 @@ impl Names<'_> {
             .map_or(Value::Null, |item| item.name.as_str().into())
     }
 
+    fn seats(self, item: ItemIx, seats: &[SeatNo]) -> Value {
+        let names = self.catalog.seats.get(&item);
+        seats.iter().map(|seat| names.and_then(|names| names.get(*seat))).collect()
+    }
+
+    fn seats_out(self, seats: Option<&[SeatOut]>) -> Value {
+        let name = |out: &SeatOut| {
+            let names = self.catalog.seats.get(&out.item);
+            names.and_then(|names| names.get(out.seat))
+        };
+        seats.map_or(Value::Null, |seats| seats.iter().map(name).collect())
+    }
+
     fn actor(self, actor: ActorIx) -> Value {
         match actor {
             ActorIx::SYSTEM => "the clock".into(),
@@ -96,8 +110,15 @@ impl Names<'_> {
         let lines: Vec<Value> = lines
             .iter()
             .map(|line| {
+                let taken = line.seats.iter().flatten();
+                let taken: Vec<Value> = taken
+                    .map(
+                        |lack| json!({"seat": lack.seat.as_str(), "state": lack.standing.as_str()}),
+                    )
+                    .collect();
                 json!({
                     "line": line.line,
+                    "seats": taken,
                     "item": self.item(line.item),
                     "code": line.code.as_str(),
                     "requested": line.requested,
@@ -194,6 +215,15 @@ fn definition(fact: &Fact, names: Names<'_>) -> Option<Value> {
             "by": names.actor(item.by),
             "key": key(item.key),
         }),
+        Fact::SeatsChanged(seats) => json!({
+            "item": names.item(seats.item),
+            "added": seats.added.iter().map(|seat| seat.name.as_str()).collect::<Vec<_>>(),
+            "planned_again": names.seats(seats.item, &seats.planned),
+            "removed": names.seats(seats.item, &seats.removed),
+            "total": seats.total,
+            "by": names.actor(seats.by),
+            "key": key(seats.key),
+        }),
         _ => return None,
     })
 }
@@ -205,11 +235,15 @@ fn attempt(fact: &Fact, names: Names<'_>) -> Option<Value> {
                 .lines
                 .iter()
                 .map(|line| {
-                    json!({
+                    let mut value = json!({
                         "item": names.item(line.item),
                         "quantity": line.quantity,
                         "draws": names.draws(&line.draws),
-                    })
+                    });
+                    if let Some(seats) = &line.seats {
+                        value["seats"] = names.seats(line.item, seats);
+                    }
+                    value
                 })
                 .collect();
             json!({
@@ -229,7 +263,14 @@ fn attempt(fact: &Fact, names: Names<'_>) -> Option<Value> {
             let lines: Vec<Value> = lost
                 .lines
                 .iter()
-                .map(|line| json!({"item": names.item(line.item), "quantity": line.quantity}))
+                .map(|line| {
+                    let mut value =
+                        json!({"item": names.item(line.item), "quantity": line.quantity});
+                    if let Some(seats) = &line.seats {
+                        value["seats"] = names.seats(line.item, seats);
+                    }
+                    value
+                })
                 .collect();
             json!({
                 "sale": names.sale(lost.sale),
@@ -268,6 +309,7 @@ fn change(fact: &Fact, names: Names<'_>) -> Value {
                 "lines": parts(&fact.lines),
                 "moves": names.draws(&fact.moves),
                 "superseded_by": fact.superseded_by.map(|no| names.sight.hold(no)),
+                "seats": names.seats_out(fact.seats.as_deref()),
             }),
         ),
         Fact::HoldsExpired(fact) => {
@@ -286,6 +328,7 @@ fn change(fact: &Fact, names: Names<'_>) -> Value {
                     noondrop_core::CancelTo::Stock => "stock",
                     noondrop_core::CancelTo::Destroyed => "destroyed",
                 },
+                "seats": names.seats_out(fact.seats.as_deref()),
             }),
         ),
         Fact::HoldActRefused(fact) => joined(

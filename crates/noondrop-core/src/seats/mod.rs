@@ -97,6 +97,35 @@ fn count(number: usize) -> u32 {
     u32::try_from(number).expect("bounded by a small multiple of the most seats")
 }
 
+/// The names of a map's seats, by number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SeatNames {
+    names: String,
+    ends: Vec<u32>,
+}
+
+impl SeatNames {
+    /// A seat's name.
+    #[must_use]
+    pub fn get(&self, no: SeatNo) -> Option<&str> {
+        let end = *self.ends.get(no.at())? as usize;
+        let begin = no.at().checked_sub(1).map_or(0, |before| self.ends[before] as usize);
+        self.names.get(begin..end)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+}
+
 impl Default for SeatMap {
     fn default() -> Self {
         Self::new()
@@ -252,6 +281,13 @@ impl SeatMap {
     #[must_use]
     pub fn name_of(&self, no: SeatNo) -> Name {
         Name::parse(self.name(no)).expect("it was a name when the seat was added")
+    }
+
+    /// All names, by number, for whoever renders answers.
+    #[must_use]
+    pub fn names(&self) -> SeatNames {
+        let ends = self.seats.iter().map(|seat| seat.name_end).collect();
+        SeatNames { names: self.names.clone(), ends }
     }
 
     /// A seat as it was added.

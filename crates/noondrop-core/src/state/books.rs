@@ -11,6 +11,8 @@ use crate::command::{Actor, SaleTerms};
 use crate::fact::Draw;
 use crate::ids::{Name, Role};
 use crate::outcome::{Counts, ItemView, SaleState, SaleView, ShopView};
+use crate::seats::SeatNames;
+use crate::state::seating::Seating;
 use crate::state::sum;
 use crate::units::{ActorIx, ItemIx, SaleIx, ShopIx, Timestamp};
 
@@ -94,6 +96,8 @@ pub struct Catalog {
     pub sales: Vec<SaleName>,
     /// By [`ItemIx`].
     pub items: Vec<ItemName>,
+    /// Of items of seats: their seats' names.
+    pub seats: BTreeMap<ItemIx, Arc<SeatNames>>,
     /// By [`ActorIx`], from [`ActorIx::FIRST`] on.
     pub actors: Vec<(Name, Role)>,
 }
@@ -331,12 +335,12 @@ impl Books {
         self.actors.pop();
     }
 
-    fn changed(&mut self) {
+    pub(super) fn changed(&mut self) {
         self.version += 1;
     }
 
     /// Names by index. Made anew only after a change.
-    pub(super) fn catalog(&mut self) -> Arc<Catalog> {
+    pub(super) fn catalog(&mut self, seating: &Seating) -> Arc<Catalog> {
         if self.catalog.version != self.version {
             self.catalog = Arc::new(Catalog {
                 version: self.version,
@@ -355,6 +359,7 @@ impl Books {
                     .iter()
                     .map(|item| ItemName { sale: item.sale, name: item.name.clone() })
                     .collect(),
+                seats: seating.names(&self.catalog.seats),
                 actors: self.actors.iter().map(|a| (a.name.clone(), a.role)).collect(),
             });
         }

@@ -7,7 +7,22 @@ use super::decide::hold_now;
 use super::{Catalog, NO_HOLD, State};
 use crate::ids::{Digest16, HoldId};
 use crate::outcome::{HoldView, ItemView, SaleView, ShopView};
-use crate::units::{HoldNo, SaleIx};
+use crate::refusal::SeatStanding;
+use crate::seats::{SeatDef, SeatNo};
+use crate::units::{HoldNo, ItemIx, SaleIx, Seq};
+
+/// A seat as anyone may see it, and whose it is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeatInfo {
+    /// Its number in its map.
+    pub no: SeatNo,
+    /// As it was added.
+    pub def: SeatDef,
+    /// Where it stands.
+    pub standing: SeatStanding,
+    /// The hold that has it.
+    pub hold: Option<HoldNo>,
+}
 
 /// Sizes, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -180,6 +195,35 @@ impl State {
         Some(self.books.items_of(sale).map(|item| self.books.item_view(item)).collect())
     }
 
+    /// The seats of an item that changed after a row (all, where none is named or that is longer ago than is known), from
+    /// a seat on, and the row of the newest change. None where it is no item of seats.
+    #[must_use]
+    pub fn seats(
+        &self,
+        item: ItemIx,
+        since: Option<Seq>,
+        from: SeatNo,
+        limit: usize,
+    ) -> Option<(Vec<SeatInfo>, Seq)> {
+        let seated = self.seating.maps.get(&item)?;
+        let changed = seated.changed_since(since, from);
+        let seats = changed.filter_map(|seat| self.seat_info(item, seat)).take(limit).collect();
+        Some((seats, seated.newest_change()))
+    }
+
+    /// One seat of an item.
+    #[must_use]
+    pub fn seat(&self, item: ItemIx, name: &str) -> Option<SeatInfo> {
+        self.seat_info(item, self.seating.map(item)?.find(name)?)
+    }
+
+    fn seat_info(&self, item: ItemIx, seat: SeatNo) -> Option<SeatInfo> {
+        let map = self.seating.map(item)?;
+        let state = map.state(seat)?;
+        let (def, standing) = (map.def(seat)?, self.standing(state));
+        Some(SeatInfo { no: seat, def, standing, hold: state.owner })
+    }
+
     /// Every item, for metrics and audits.
     pub fn all_items(&self) -> impl Iterator<Item = ItemView> + '_ {
         (0..self.books.next_item().0).map(|item| self.books.item_view(crate::units::ItemIx(item)))
@@ -187,7 +231,7 @@ impl State {
 
     /// Names by index; made anew only after definitions changed.
     pub fn catalog(&mut self) -> Arc<Catalog> {
-        self.books.catalog()
+        self.books.catalog(&self.seating)
     }
 
     /// Whether a key is known.

@@ -37,7 +37,7 @@ mod turn;
 pub use apply::Misfit;
 pub use books::{Catalog, ItemName, SaleName, ShopName};
 pub use decide::Decision;
-pub use look::Counters;
+pub use look::{Counters, SeatInfo};
 pub use recount::{Totals, Violation};
 pub use snapshot::SnapshotError;
 pub use turn::{Moment, Savepoint, TimePlan};

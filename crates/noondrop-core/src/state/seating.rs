@@ -5,6 +5,7 @@
 //! stays his, not planned any more; once it is given back it is gone.
 
 use alloc::collections::{BTreeMap, VecDeque};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use smallvec::SmallVec;
@@ -17,7 +18,7 @@ use crate::command::{Act, Command, LineAsked, SeatsAsked};
 use crate::fact::{SeatOut, SeatsChanged};
 use crate::outcome::{Counts, HoldState, SeatKept, SeatOfHold};
 use crate::refusal::SeatStanding;
-use crate::seats::{SeatDef, SeatMap, SeatNo, SeatState, Wish};
+use crate::seats::{SeatDef, SeatMap, SeatNames, SeatNo, SeatState, Wish};
 use crate::units::{HoldNo, ItemIx, SaleIx, Seq};
 
 /// Wishes that are remembered, to see which recur.
@@ -41,6 +42,7 @@ pub(super) struct Seated {
     changed: Vec<Seq>,
     /// What was not seen changing by this process changed at this row, or before.
     known_from: Seq,
+    newest: Seq,
 }
 
 impl Seating {
@@ -57,18 +59,28 @@ impl Seated {
     /// A map that was read from a snapshot made at a row.
     pub(super) fn read(map: SeatMap, at: Seq) -> Self {
         let changed = alloc::vec![at; map.len()];
-        Self { map, changed, known_from: at }
+        Self { map, changed, known_from: at, newest: at }
     }
 
-    /// The seats that changed after a row; all, if that is longer ago than is known.
-    pub(super) fn changed_since(&self, since: Seq) -> impl Iterator<Item = SeatNo> + '_ {
-        let all = since < self.known_from;
-        let seats = (0..).map(SeatNo).zip(&self.changed);
-        seats.filter(move |(_, at)| all || **at > since).map(|(seat, _)| seat)
+    /// The seats that changed after a row, from one on; all, if that is longer ago than is known.
+    pub(super) fn changed_since(
+        &self,
+        since: Option<Seq>,
+        from: SeatNo,
+    ) -> impl Iterator<Item = SeatNo> + '_ {
+        let since = since.filter(|since| *since >= self.known_from);
+        let seats = (0..).map(SeatNo).zip(&self.changed).skip(from.0 as usize);
+        seats.filter(move |(_, at)| since.is_none_or(|since| **at > since)).map(|(seat, _)| seat)
+    }
+
+    /// The row of the newest change, or one after it.
+    pub(super) const fn newest_change(&self) -> Seq {
+        self.newest
     }
 
     fn set(&mut self, seat: SeatNo, state: SeatState, at: Seq) -> SeatState {
         self.changed[seat.0 as usize] = at;
+        self.newest = at;
         self.map.set(seat, state)
     }
 }
@@ -92,6 +104,18 @@ fn state_sum(item: ItemIx, seat: SeatNo, state: SeatState) -> u128 {
 }
 
 impl Seating {
+    /// The names of all seats; those that are known already are not made again.
+    pub(super) fn names(
+        &self,
+        known: &BTreeMap<ItemIx, Arc<SeatNames>>,
+    ) -> BTreeMap<ItemIx, Arc<SeatNames>> {
+        let named = |(item, seated): (&ItemIx, &Seated)| {
+            let known = known.get(item).filter(|names| names.len() == seated.map.len());
+            (*item, known.cloned().unwrap_or_else(|| Arc::new(seated.map.names())))
+        };
+        self.maps.iter().map(named).collect()
+    }
+
     /// What all seats add to `state_sum`, from scratch.
     pub(super) fn sum(&self) -> u128 {
         let mut all = 0u128;
@@ -127,6 +151,7 @@ impl State {
 
     /// Takes the newest seats out again.
     pub(super) fn remove_newest_seats(&mut self, item: ItemIx, many: u32) {
+        self.books.changed();
         for _ in 0..many {
             let seated = self.seating.maps.get_mut(&item).expect("an item of seats");
             let seat = SeatNo(u32::try_from(seated.map.len()).expect("few enough") - 1);
@@ -166,6 +191,7 @@ impl State {
                 return Err("a seat cannot be added");
             };
             seated.changed.push(self.turn.moment.seq);
+            seated.newest = self.turn.moment.seq;
             added += 1;
             // As the map tells it: in its order of tags.
             let def = seated.map.def(seat).expect("it was just added");
@@ -173,6 +199,7 @@ impl State {
             self.add(state_sum(item, seat, SeatState::FREE));
         }
         if added > 0 {
+            self.books.changed();
             self.turn.journal.push(Change::SeatsAdded(item, added));
         }
         debug_assert_eq!(known + fact.added.len(), self.seating.expect(item).len());
@@ -225,14 +252,16 @@ impl State {
         kept: SeatKept,
         destroyed: bool,
     ) -> Result<(), &'static str> {
-        for SeatOut { line, seat } in out {
+        for SeatOut { line, item, seat } in out {
             let held = hold.seats_mut().iter_mut().find(|held| {
                 held.line == *line && held.seat == *seat && held.kept == SeatKept::Kept
             });
             held.ok_or("the hold does not have this seat")?.kept = kept;
-            let item = hold.lines[usize::from(*line) - 1].item;
-            let old = self.leave_seat(item, *seat, hold.no, destroyed)?;
-            self.forget_seat(item, old, destroyed)?;
+            if hold.lines[usize::from(*line) - 1].item != *item {
+                return Err("the hold's line is on another item");
+            }
+            let old = self.leave_seat(*item, *seat, hold.no, destroyed)?;
+            self.forget_seat(*item, old, destroyed)?;
         }
         Ok(())
     }

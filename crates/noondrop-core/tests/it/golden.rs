@@ -203,14 +203,14 @@ fn holds_that_end() -> Vec<(&'static str, Fact)> {
         lines: lines(),
         moves: moves(),
         superseded_by,
-        seats: superseded_by.map(|_| vec![SeatOut { line: 1, seat: SeatNo(300) }]),
+        seats: superseded_by.map(|_| vec![SeatOut { line: 1, item: ItemIx(4), seat: SeatNo(300) }]),
     };
     let gone = |key: Option<KeyUse>, to| HoldCancelled {
         touched: touched(key),
         lines: lines(),
         moves: moves(),
         to,
-        seats: key.map(|_| vec![SeatOut { line: 1, seat: SeatNo(300) }]),
+        seats: key.map(|_| vec![SeatOut { line: 1, item: ItemIx(4), seat: SeatNo(300) }]),
     };
     let runs = vec![
         ExpiredRun { skip: 5, count: 70_000, previous: Seq(300) },

@@ -7,6 +7,7 @@ mod oracle;
 mod properties;
 mod script;
 mod seating;
+mod seats;
 mod tables;
 mod world;
 mod worlds;

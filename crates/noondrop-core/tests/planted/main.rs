@@ -6,6 +6,9 @@ mod checks;
 #[path = "../it/oracle.rs"]
 mod oracle;
 #[expect(dead_code, reason = "the tables use the rest of it")]
+#[path = "../it/seating.rs"]
+mod seating;
+#[expect(dead_code, reason = "the tables use the rest of it")]
 #[path = "../it/world.rs"]
 mod world;
 #[path = "../it/worlds.rs"]
@@ -21,7 +24,8 @@ use proptest::test_runner::TestRunner;
 const WORLDS: usize = 400;
 
 /// What guards the core, cheapest first.
-const GUARDS: [(&str, fn()); 10] = [
+const GUARDS: [(&str, fn()); 11] = [
+    ("seats", seating::random_seatings),
     ("doors", checks::doors_are_not_recorded),
     ("replays", checks::replays_are_the_first_answer),
     ("sums", checks::sums_tell_apart),

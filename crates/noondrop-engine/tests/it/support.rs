@@ -115,6 +115,7 @@ impl Shop {
             total,
             oversell_limit: 0,
             if_version: None,
+            seats: None,
         };
         let mut commands = self.published_sale("noon", None);
         commands.push(self.command(None, Act::ItemPut(item)));
@@ -143,7 +144,7 @@ impl Shop {
             sale: name("noon"),
             buyer: self.0.digested_buyer("main", buyer),
             reference: None,
-            lines: [LineAsked { item: name(ITEM), quantity: 1 }].into_iter().collect(),
+            lines: [LineAsked::units(name(ITEM), 1)].into_iter().collect(),
             ttl_seconds: None,
             metadata: None,
             supersedes: None,

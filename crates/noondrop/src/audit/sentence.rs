@@ -240,13 +240,13 @@ impl Told<'_> {
             ),
             StockCode::SeatTaken => {
                 let seats = line.seats.iter().flatten();
-                let seats = seats.map(|lack| format!("{} was {}", lack.seat, lack.standing.as_str()));
+                let seats =
+                    seats.map(|lack| format!("{} was {}", lack.seat, lack.standing.as_str()));
                 format!("of {item}, {}", seats.collect::<Vec<_>>().join(", "))
             }
-            StockCode::NotTogether => format!(
-                "{} of {item} were free, but no {asked} next to each other",
-                line.available
-            ),
+            StockCode::NotTogether => {
+                format!("{} of {item} were free, but no {asked} next to each other", line.available)
+            }
         }
     }
 

@@ -17,20 +17,43 @@ use super::problem::Problem;
 /// A body's bytes, or why there are none: to be said after who asks is known to be allowed to.
 pub struct Raw(Result<Bytes, Problem>);
 
+/// Largest body of a list of seats, in bytes.
+pub const LARGE_BODY_BYTES_MAX: usize = 16 << 20;
+
+/// [`Raw`], for lists of seats.
+pub struct LargeRaw(Raw);
+
+impl From<LargeRaw> for Raw {
+    fn from(large: LargeRaw) -> Self {
+        large.0
+    }
+}
+
+impl FromRequest<Arc<App>> for LargeRaw {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Infallible> {
+        Ok(Self(read_raw(request, app, LARGE_BODY_BYTES_MAX).await))
+    }
+}
+
 impl FromRequest<Arc<App>> for Raw {
     type Rejection = Infallible;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Infallible> {
-        let most = app.limits.body_bytes_max;
-        let bytes = Bytes::from_request(request, app).await;
-        Ok(Self(bytes.map_err(|rejection| match rejection.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => {
-                let detail = format!("The body is larger than {most} bytes.");
-                Problem::new("too_large", detail).with("bound", most)
-            }
-            _ => Problem::field("body", "sent whole"),
-        })))
+        Ok(read_raw(request, app, app.limits.body_bytes_max).await)
     }
+}
+
+async fn read_raw(request: Request, app: &Arc<App>, most: usize) -> Raw {
+    let bytes = Bytes::from_request(request, app).await;
+    Raw(bytes.map_err(|rejection| match rejection.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => {
+            let detail = format!("The body is larger than {most} bytes.");
+            Problem::new("too_large", detail).with("bound", most)
+        }
+        _ => Problem::field("body", "sent whole"),
+    }))
 }
 
 /// A query, whose errors are problems that name the parameter.

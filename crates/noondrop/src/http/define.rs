@@ -13,10 +13,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::{App, Caller, position_header, value_response, with_etag};
-use super::body::{self, Path, Query, Raw};
+use super::body::{self, LargeRaw, Path, Query, Raw};
 use super::holds::AtLeast;
 use super::problem::Problem;
 use super::render::{item_value, sale_value, shop_value};
+use super::seats::{SeatBody, defs};
 use crate::auth::Role;
 
 const ADMINS: &[Role] = &[Role::Admin];
@@ -209,9 +210,10 @@ pub async fn sale_list(
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ItemBody {
-    total: u32,
+    total: Option<u32>,
     #[serde(default)]
     oversell_limit: u32,
+    seats: Option<Vec<SeatBody>>,
 }
 
 /// `PUT /v1/sales/{sale}/items/{item}`
@@ -220,17 +222,22 @@ pub async fn item_put(
     caller: Caller,
     Path((sale, item)): Path<(String, String)>,
     headers: HeaderMap,
-    raw: Raw,
+    raw: LargeRaw,
 ) -> Result<Response, Problem> {
     caller.needs(ADMINS)?;
-    let body: ItemBody = body::read(&headers, raw)?;
+    let body: ItemBody = body::read(&headers, raw.into())?;
+    let total = match (body.total, &body.seats) {
+        (Some(total), None) => total,
+        (None, Some(seats)) => u32::try_from(seats.len()).unwrap_or(u32::MAX),
+        _ => return Err(Problem::field("total", "either total or seats")),
+    };
     let act = Act::ItemPut(ItemPut {
         sale: body::path_name("sale", &sale)?,
         item: body::name("item", &item)?,
-        total: body.total,
+        total,
         oversell_limit: body.oversell_limit,
         if_version: if_match(&headers)?,
-        seats: None,
+        seats: body.seats.map(|seats| defs("seats", seats)).transpose()?,
     });
     let reply = app.execute(&caller, &headers, act, &item).await?;
     Ok(app.respond(reply, StatusCode::OK).await)

@@ -238,7 +238,8 @@ fn line_error(line: &LineRefusal, context: &Context<'_>) -> Value {
         "may_free_at": line.may_free_at.map(time_text),
     });
     if let Some(seats) = &line.seats {
-        let seat = |lack: &SeatLack| json!({"seat": lack.seat.as_str(), "state": lack.standing.as_str()});
+        let seat =
+            |lack: &SeatLack| json!({"seat": lack.seat.as_str(), "state": lack.standing.as_str()});
         error["seats"] = seats.iter().map(seat).collect();
     }
     error

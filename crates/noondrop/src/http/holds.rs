@@ -8,7 +8,8 @@ use http::{HeaderMap, StatusCode};
 use noondrop_core::limits::METADATA_BYTES_MAX;
 use noondrop_core::{
     Act, CancelTo, Digested, Digester, Fence, HoldCancel, HoldConfirm, HoldCreate, HoldExtend,
-    HoldId, HoldNo, HoldRef, HoldRelease, HoldState, HoldView, LineAsked, LinePart, Timestamp,
+    HoldId, HoldNo, HoldRef, HoldRelease, HoldState, HoldView, LineAsked, LinePart, SeatKept,
+    Timestamp,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,6 +18,7 @@ use super::app::{App, Caller, hold_headers, json_response, position_header, valu
 use super::body::{self, Path, Query, Raw};
 use super::problem::Problem;
 use super::render::{Texts, hold_body};
+use super::seats::{WishBody, seat_names};
 use crate::auth::Role;
 
 /// Most holds in one page.
@@ -49,7 +51,25 @@ pub struct HoldBody {
 #[serde(deny_unknown_fields)]
 pub struct LineBody {
     item: String,
-    quantity: u32,
+    quantity: Option<u32>,
+    together: Option<bool>,
+    seats: Option<Vec<String>>,
+    sections: Option<Vec<String>>,
+    tags: Option<Vec<String>>,
+    zone: Option<String>,
+}
+
+impl LineBody {
+    fn into_asked(self, place: usize) -> Result<LineAsked, Problem> {
+        let item = body::name(&format!("lines[{place}].item"), &self.item)?;
+        let Self { quantity, together, seats, sections, tags, zone, .. } = self;
+        let named = seats.as_ref().map(|seats| u32::try_from(seats.len()).unwrap_or(u32::MAX));
+        let quantity = quantity.or(named).ok_or_else(|| {
+            Problem::field(&format!("lines[{place}].quantity"), "a number, or seats by name")
+        })?;
+        let wish = WishBody { together, seats, sections, tags, zone };
+        Ok(LineAsked { seats: wish.into_asked(place)?, ..LineAsked::units(item, quantity) })
+    }
 }
 
 /// A hold with the fence that the caller knows.
@@ -76,10 +96,8 @@ impl HoldBody {
 
     fn into_act(self, shop: &str, digester: &Digester) -> Result<Act, Problem> {
         let metadata = self.metadata.map(|map| metadata(&map)).transpose()?;
-        let lines = self.lines.iter().enumerate().map(|(place, line)| {
-            let item = body::name(&format!("lines[{place}].item"), &line.item)?;
-            Ok(LineAsked::units(item, line.quantity))
-        });
+        let lines = self.lines.into_iter().enumerate();
+        let lines = lines.map(|(place, line)| line.into_asked(place));
         let lines = lines.collect::<Result<_, Problem>>()?;
         body::name("buyer", &self.buyer)?;
         let reference = self.reference.map(|text| {
@@ -172,11 +190,16 @@ pub async fn extend(
 pub struct PartBody {
     line: u8,
     quantity: Option<u32>,
+    seats: Option<Vec<String>>,
 }
 
-fn parts(lines: Option<Vec<PartBody>>) -> Option<Vec<LinePart>> {
-    let part = |part: PartBody| LinePart::units(part.line, part.quantity);
-    lines.map(|lines| lines.into_iter().map(part).collect())
+fn parts(lines: Option<Vec<PartBody>>) -> Result<Option<Vec<LinePart>>, Problem> {
+    let part = |(place, part): (usize, PartBody)| {
+        let field = format!("lines[{place}].seats");
+        let seats = part.seats.map(|seats| seat_names(&field, &seats)).transpose()?;
+        Ok(LinePart { seats, ..LinePart::units(part.line, part.quantity) })
+    };
+    lines.map(|lines| lines.into_iter().enumerate().map(part).collect()).transpose()
 }
 
 /// Gives held units back.
@@ -201,7 +224,7 @@ pub async fn release(
     let body: ReleaseBody = body::read(&headers, raw)?;
     let reason = body.reason.map(|reason| body::text("reason", &reason)).transpose()?;
     let fence = body.fence.map(Fence);
-    let act = Act::HoldRelease(HoldRelease { hold, fence, lines: parts(body.lines), reason });
+    let act = Act::HoldRelease(HoldRelease { hold, fence, lines: parts(body.lines)?, reason });
     let reply = app.execute(&caller, &headers, act, &id).await?;
     Ok(app.respond(reply, StatusCode::OK).await)
 }
@@ -269,7 +292,7 @@ pub async fn cancel(
     };
     let reason = body::text("reason", &body.reason)?;
     let fence = Fence(body.fence);
-    let act = Act::HoldCancel(HoldCancel { hold, fence, lines: parts(body.lines), to, reason });
+    let act = Act::HoldCancel(HoldCancel { hold, fence, lines: parts(body.lines)?, to, reason });
     let reply = app.execute(&caller, &headers, act, &id).await?;
     Ok(app.respond(reply, StatusCode::OK).await)
 }
@@ -290,6 +313,9 @@ fn as_of(mut view: HoldView, now: Timestamp) -> HoldView {
         for line in &mut view.lines.0 {
             line.released += line.held;
             line.held = 0;
+        }
+        for seat in view.seats.iter_mut().filter(|seat| seat.kept == SeatKept::Kept) {
+            seat.kept = SeatKept::Lapsed;
         }
     }
     view

@@ -97,6 +97,10 @@ const QUERY_TEXTS: &[(&str, &str)] = &[
         "next_after of an earlier page, a position; 412 if the log took another way since. A bare row number is \
          taken too, and cannot notice that.",
     ),
+    (
+        "since",
+        "The position of an earlier answer: only seats that changed after it; 412 if the log took another way.",
+    ),
     ("before", "next_before of an earlier page: the id of a hold."),
 ];
 
@@ -166,6 +170,33 @@ const OPERATIONS: &[Operation] = &[
             "Adjust",
         )
     },
+    Operation {
+        answers: &[(200, "Item")],
+        ..send(
+            "/v1/sales/{sale}/items/{item}/seats",
+            "items.seats",
+            "More or fewer seats",
+            ADMINS,
+            "SeatsChange",
+        )
+    },
+    Operation {
+        query: &["since", "after", "limit", "at_least"],
+        ..read(
+            "/v1/sales/{sale}/items/{item}/seats",
+            "seats.list",
+            "An item's seats, or those that changed",
+            ALL,
+            &[(200, "SeatPage")],
+        )
+    },
+    read(
+        "/v1/sales/{sale}/items/{item}/seats/{seat}",
+        "seats.get",
+        "One seat; who may see its hold sees whose it is",
+        ALL,
+        &[(200, "Seat")],
+    ),
     Operation {
         headers: &[],
         body: None,
@@ -297,7 +328,8 @@ fn parameters_of(operation: &Operation) -> Value {
         }
         parameter
     });
-    let needed = ["holds.create", "holds.extend", "items.adjust"].contains(&operation.id);
+    let needed =
+        ["holds.create", "holds.extend", "items.adjust", "items.seats"].contains(&operation.id);
     let headers = operation.headers.iter().map(|name| {
         let name = if needed { format!("{name}-Required") } else { (*name).to_owned() };
         json!({"$ref": format!("#/components/parameters/{name}")})

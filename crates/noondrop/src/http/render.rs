@@ -3,7 +3,8 @@
 
 use jiff::fmt::temporal::DateTimePrinter;
 use noondrop_core::{
-    Catalog, Counts, HoldTexts, HoldView, ItemView, SaleView, ShopView, Timestamp,
+    Catalog, Counts, HoldTexts, HoldView, ItemView, SaleView, SeatKept, SeatOfHold, ShopView,
+    Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -83,6 +84,29 @@ impl Json {
         self.raw("\"")
     }
 
+    /// The seats of a line, if it has some. Those that it does not have any more say why.
+    fn seats<'a>(&mut self, seats: impl Iterator<Item = &'a SeatOfHold>) {
+        let mut some = false;
+        for seat in seats {
+            self.raw(if some { "," } else { ",\"seats\":[" });
+            some = true;
+            self.raw("{\"seat\":").string(seat.name.as_str());
+            let gone = match seat.kept {
+                SeatKept::Kept => None,
+                SeatKept::Released => Some("released"),
+                SeatKept::Cancelled => Some("cancelled"),
+                SeatKept::Lapsed => Some("expired"),
+            };
+            if let Some(gone) = gone {
+                self.raw(",\"gone\":").string(gone);
+            }
+            self.raw("}");
+        }
+        if some {
+            self.raw("]");
+        }
+    }
+
     fn bool(&mut self, yes: bool) -> &mut Self {
         self.raw(if yes { "true" } else { "false" })
     }
@@ -112,7 +136,9 @@ pub fn hold_body(view: &HoldView, texts: Texts<'_>, catalog: &Catalog) -> String
         json.raw(if place == 0 { "{\"line\":" } else { ",{\"line\":" }).number(place + 1);
         json.raw(",\"item\":").string(item).raw(",\"held\":").number(line.held);
         json.raw(",\"sold\":").number(line.sold).raw(",\"released\":").number(line.released);
-        json.raw(",\"cancelled\":").number(line.cancelled).raw("}");
+        json.raw(",\"cancelled\":").number(line.cancelled);
+        json.seats(view.seats.iter().filter(|seat| usize::from(seat.line) == place + 1));
+        json.raw("}");
     }
     json.raw("],\"metadata\":").raw(texts.metadata.unwrap_or("null"));
     if view.already {
@@ -146,6 +172,7 @@ pub fn item_value(view: &ItemView, catalog: &Catalog) -> Value {
         members.insert("item".into(), name.into());
         members.insert("sale".into(), sale.into());
         members.insert("version".into(), view.version.into());
+        members.insert("seated".into(), view.seated.into());
         members.insert("quarantined".into(), view.quarantined.into());
     }
     value

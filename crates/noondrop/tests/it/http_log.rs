@@ -173,6 +173,7 @@ fn define_item() -> noondrop_core::Command {
         total: 1,
         oversell_limit: 0,
         if_version: None,
+        seats: None,
     };
     let actor = Actor::Principal { name: name("office"), role: Role::Admin };
     Command { shop: name("main"), actor, key: None, origin: None, act: Act::ItemPut(item) }

@@ -6,6 +6,7 @@ mod http_docs;
 mod http_log;
 mod http_openapi;
 mod http_problems;
+mod http_seats;
 mod http_server;
 mod http_world;
 mod program;

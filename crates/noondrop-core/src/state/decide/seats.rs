@@ -338,7 +338,11 @@ impl State {
 fn all_of(hold: &Hold, line: u8) -> Vec<SeatOut> {
     let kept = hold.seats().iter().filter(|held| held.kept == crate::outcome::SeatKept::Kept);
     kept.filter(|held| held.line == line)
-        .map(|held| SeatOut { line: held.line, seat: held.seat })
+        .map(|held| SeatOut {
+            line: held.line,
+            item: hold.lines[usize::from(held.line) - 1].item,
+            seat: held.seat,
+        })
         .collect()
 }
 

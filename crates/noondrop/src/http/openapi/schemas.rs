@@ -68,8 +68,18 @@ fn request(of: &[(&str, Value)]) -> Value {
 fn requests() -> Vec<(&'static str, Value)> {
     let fence = || ("fence", count());
     let fence_or_reason = || [("fence?", count()), ("reason?", text())];
-    let line = request(&[("item", name()), ("quantity", count())]);
-    let parts = || list(request(&[("line", count()), ("quantity?", count())]));
+    let line = request(&[
+        ("item", name()),
+        ("quantity?", count()),
+        ("together?", json!({"type": "boolean"})),
+        ("seats?", list(seat_name())),
+        ("sections?", list(name())),
+        ("tags?", list(name())),
+        ("zone?", name()),
+    ]);
+    let parts = || {
+        list(request(&[("line", count()), ("quantity?", count()), ("seats?", list(seat_name()))]))
+    };
     let paid = || ("payment_ref", text());
     let [fence_maybe, reason_maybe] = fence_or_reason();
     vec![
@@ -101,7 +111,22 @@ fn requests() -> Vec<(&'static str, Value)> {
         ),
         ("ShopNew", request(&[("live", json!({"type": "boolean"}))])),
         ("SaleNew", request(&sale_terms())),
-        ("ItemNew", request(&[("total", count()), ("oversell_limit?", count())])),
+        (
+            "ItemNew",
+            request(&[
+                ("total?", count()),
+                ("oversell_limit?", count()),
+                ("seats?", list(request(&seat()))),
+            ]),
+        ),
+        (
+            "SeatsChange",
+            request(&[
+                ("add?", list(request(&seat()))),
+                ("remove?", list(seat_name())),
+                ("reason", text()),
+            ]),
+        ),
         (
             "Adjust",
             request(&[
@@ -110,6 +135,22 @@ fn requests() -> Vec<(&'static str, Value)> {
                 ("if_total?", count()),
             ]),
         ),
+    ]
+}
+
+fn seat_name() -> Value {
+    json!({"type": "string", "minLength": 1, "maxLength": 32})
+}
+
+fn seat() -> Vec<(&'static str, Value)> {
+    vec![
+        ("seat", seat_name()),
+        ("section", name()),
+        ("row", name()),
+        ("number", count()),
+        ("rank?", count()),
+        ("tags?", list(name())),
+        ("zone?", maybe(name())),
     ]
 }
 
@@ -137,6 +178,7 @@ fn hold() -> Value {
         ("sold", count()),
         ("released", count()),
         ("cancelled", count()),
+        ("seats?", list(members(&[("seat", seat_name()), ("gone?", text())]))),
     ]);
     members(&[
         ("id", text()),
@@ -178,10 +220,20 @@ fn answers() -> Vec<(&'static str, Value)> {
         ("SaleList", members(&[("sales", list(named("Sale")))])),
         ("Item", item()),
         ("ItemList", members(&[("items", list(named("Item")))])),
+        ("Seat", seat_told()),
+        ("SeatPage", members(&[("seats", list(named("Seat"))), ("next_after", maybe(count()))])),
         ("LedgerPage", members(&[("rows", list(row)), next()])),
         ("LedgerHead", members(&[("position", text()), ("seq", count()), ("digest", text())])),
         ("Problem", problem()),
     ]
+}
+
+fn seat_told() -> Value {
+    let states =
+        json!({"type": "string", "examples": ["free", "held", "sold", "blocked", "removed"]});
+    let mut told = seat();
+    told.extend([("state", states), ("hold?", text()), ("buyer?", text())]);
+    members(&told)
 }
 
 fn item() -> Value {
@@ -196,6 +248,7 @@ fn item() -> Value {
         ("blocked", count()),
         ("oversold", count()),
         ("oversell_limit", count()),
+        ("seated", json!({"type": "boolean"})),
         ("quarantined", json!({"type": "boolean"})),
     ])
 }
@@ -214,6 +267,7 @@ fn problem() -> Value {
         ("shop?", text()),
         ("sale?", text()),
         ("item?", text()),
+        ("seat?", text()),
         ("hold?", maybe(text())),
         ("superseded_by?", maybe(text())),
         ("payment_ref?", maybe(text())),
