@@ -3,6 +3,7 @@
 //! The acts are encoded with numbered fields, absent ones left out, to take a fingerprint of them: two bodies that
 //! mean the same have one fingerprint, whatever their member order or white space (RULES R7). Never reuse a number.
 
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -11,6 +12,10 @@ use smallvec::SmallVec;
 
 use crate::ids::{Digest16, Digested, HoldId, Name, Role};
 use crate::units::{Fence, Timestamp};
+
+mod stock;
+
+pub use stock::*;
 
 /// Version of the fingerprint; goes into it, so that a new encoding never meets an old one.
 const FINGERPRINT_VERSION: u8 = 1;
@@ -79,6 +84,10 @@ pub enum Act {
     ItemPut(ItemPut),
     /// Add units to an item, or take some away.
     ItemAdjust(ItemAdjust),
+    /// Set units aside under a label.
+    ItemBlock(ItemBlock),
+    /// Put units that were set aside on sale again.
+    ItemUnblock(ItemUnblock),
     /// Claim units for a while.
     HoldCreate(HoldCreate),
     /// Turn a hold into a sale.
@@ -101,6 +110,8 @@ impl Act {
             Self::SaleMove(act) => act.to.operation(),
             Self::ItemPut(_) => "items.put",
             Self::ItemAdjust(_) => "items.adjust",
+            Self::ItemBlock(_) => "items.block",
+            Self::ItemUnblock(_) => "items.unblock",
             Self::HoldCreate(_) => "holds.create",
             Self::HoldConfirm(_) => "holds.confirm",
             Self::HoldExtend(_) => "holds.extend",
@@ -127,6 +138,8 @@ impl Act {
             Self::SaleMove(act) => minicbor::encode(act, &mut bytes),
             Self::ItemPut(act) => minicbor::encode(act, &mut bytes),
             Self::ItemAdjust(act) => minicbor::encode(act, &mut bytes),
+            Self::ItemBlock(act) => minicbor::encode(act, &mut bytes),
+            Self::ItemUnblock(act) => minicbor::encode(act, &mut bytes),
             Self::HoldCreate(act) => minicbor::encode(act, &mut bytes),
             Self::HoldConfirm(act) => minicbor::encode(act, &mut bytes),
             Self::HoldExtend(act) => minicbor::encode(act, &mut bytes),
@@ -182,6 +195,21 @@ pub struct SaleTerms {
     /// Units per buyer.
     #[n(8)]
     pub limits: Vec<BuyerLimit>,
+    /// Where units go that come back; none: on sale again.
+    #[n(9)]
+    pub returns_to: Option<Returns>,
+}
+
+/// Where units go that come back, unless the caller says otherwise: not to the fastest robot.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Returns {
+    /// They are set aside under this label.
+    #[n(0)]
+    pub label: Name,
+    /// Also those that ordinary holds give back or let lapse, and not only what is cancelled.
+    #[n(1)]
+    pub lapsed: bool,
 }
 
 /// How many units one buyer may hold and own.
@@ -191,7 +219,7 @@ pub struct BuyerLimit {
     /// Its name, for the error.
     #[n(0)]
     pub name: Name,
-    /// The items that it sums over; empty: every item of the sale.
+    /// The items that it sums over, named by a line or drawn on by it; empty: every item of the sale.
     #[n(1)]
     pub items: Vec<Name>,
     /// Live + sold - cancelled units per buyer.
@@ -263,48 +291,6 @@ pub struct SaleMove {
     pub to: SaleStep,
 }
 
-/// Define an item, or change its terms.
-#[derive(Clone, Debug, PartialEq, Eq, Encode)]
-#[cbor(map)]
-pub struct ItemPut {
-    /// The sale.
-    #[n(0)]
-    pub sale: Name,
-    /// Its id within the sale.
-    #[n(1)]
-    pub item: Name,
-    /// Units at creation; a later put with another total is `use_adjust`.
-    #[n(2)]
-    pub total: u32,
-    /// Units that holds may claim beyond the total.
-    #[n(3)]
-    pub oversell_limit: u32,
-    /// The version that the caller saw.
-    #[n(4)]
-    pub if_version: Option<u32>,
-}
-
-/// Add units to an item, or take some away.
-#[derive(Clone, Debug, PartialEq, Eq, Encode)]
-#[cbor(map)]
-pub struct ItemAdjust {
-    /// The sale.
-    #[n(0)]
-    pub sale: Name,
-    /// The item.
-    #[n(1)]
-    pub item: Name,
-    /// Units to add; negative takes away.
-    #[n(2)]
-    pub by: i64,
-    /// Why, for the ledger.
-    #[n(3)]
-    pub reason: String,
-    /// The total that the caller saw; another one now is `version_mismatch`.
-    #[n(4)]
-    pub if_total: Option<u32>,
-}
-
 /// One line of a new hold.
 #[derive(Clone, Debug, PartialEq, Eq, Encode)]
 #[cbor(map)]
@@ -315,6 +301,9 @@ pub struct LineAsked {
     /// Units, at least 1.
     #[n(1)]
     pub quantity: u32,
+    /// The label whose units it takes (seller); boxed, because it is rare and every command carries the place for it.
+    #[n(2)]
+    pub from: Option<Box<Name>>,
 }
 
 /// Claim units for a while: all lines or none.
@@ -460,18 +449,6 @@ pub struct HoldRelease {
     pub reason: Option<String>,
 }
 
-/// Where cancelled units go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-#[cbor(index_only)]
-pub enum CancelTo {
-    /// On sale again.
-    #[n(0)]
-    Stock,
-    /// Gone: the total shrinks with them.
-    #[n(1)]
-    Destroyed,
-}
-
 /// Give sold units back.
 #[derive(Clone, Debug, PartialEq, Eq, Encode)]
 #[cbor(map)]
@@ -485,9 +462,9 @@ pub struct HoldCancel {
     /// Which units; none: all.
     #[n(2)]
     pub lines: Option<Vec<LinePart>>,
-    /// Where the units go.
+    /// Where the units go; none: where the sale says (`returns_to`), else on sale again.
     #[n(3)]
-    pub to: CancelTo,
+    pub to: Option<CancelTo>,
     /// Why, for the ledger.
     #[n(4)]
     pub reason: String,

@@ -42,14 +42,16 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         extensions_max: 2,
         live_holds_per_buyer: None,
         limits: Vec::new(),
+        returns_to: None,
     };
     ask(&handle, None, Act::SalePut(SalePut { sale: sale.clone(), terms, if_version: None }))?;
     let pool = ItemPut {
         sale: sale.clone(),
         item: item.clone(),
-        total: 500,
+        total: Some(500),
         oversell_limit: 0,
         if_version: None,
+        counts_against: None,
     };
     ask(&handle, None, Act::ItemPut(pool))?;
     ask(&handle, None, Act::SaleMove(SaleMove { sale: sale.clone(), to: SaleStep::Publish }))?;
@@ -58,7 +60,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         sale,
         buyer: digester.digested_buyer("main", "cus_8812"),
         reference: None,
-        lines: [LineAsked { item, quantity: 2 }].into_iter().collect(),
+        lines: [LineAsked { item, quantity: 2, from: None }].into_iter().collect(),
         ttl_seconds: None,
         metadata: None,
         supersedes: None,

@@ -161,6 +161,7 @@ impl Oracle {
             Act::SaleMove(step) => self.judge_move(command, step, at),
             Act::ItemPut(put) => self.judge_item(command, put),
             Act::ItemAdjust(adjust) => self.judge_adjust(command, adjust),
+            Act::ItemBlock(_) | Act::ItemUnblock(_) => panic!("nobody sets units aside here yet"),
             Act::HoldCreate(create) => self.judge_create(command, create, at),
             Act::HoldConfirm(confirm) => self.judge_confirm(command, confirm, at),
             Act::HoldExtend(extend) => self.judge_extend(command, extend, at),
@@ -351,6 +352,9 @@ impl Oracle {
             version: entry.version,
             quarantined: false,
             created: false,
+            is_view: false,
+            counts_against: Vec::new(),
+            blocks: Vec::new(),
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Facts as people and programs read them: JSON with names instead of numbers, without what is secret.
 
 use noondrop_core::{
-    ActorIx, Catalog, Draw, Entry, Fact, HoldNo, HoldTouched, ItemIx, KeyUse, LineMoved, Refusal,
-    SaleIx, Seq,
+    ActorIx, CancelTo, Catalog, Draw, Entry, Fact, HoldNo, HoldTouched, ItemIx, KeyUse, LabelIx,
+    LineMoved, Refusal, SaleIx, Seq,
 };
 use serde_json::{Value, json};
 
@@ -35,7 +35,26 @@ impl Names<'_> {
     }
 
     fn draws(self, draws: &[Draw]) -> Value {
-        draws.iter().map(|d| json!({"item": self.item(d.pool), "quantity": d.quantity})).collect()
+        let draw = |draw: &Draw| {
+            let value = json!({"item": self.item(draw.pool), "quantity": draw.quantity});
+            self.with_label(value, draw.pool, draw.label)
+        };
+        draws.iter().map(draw).collect()
+    }
+
+    /// A value with the label of a block, where one is meant.
+    fn with_label(self, value: Value, item: ItemIx, label: Option<LabelIx>) -> Value {
+        match label {
+            None => value,
+            Some(label) => joined(value, json!({"label": self.label(item, label)})),
+        }
+    }
+
+    fn label(self, item: ItemIx, label: LabelIx) -> Value {
+        let item = self.0.items.get(item.0 as usize);
+        let sale = item.and_then(|item| self.0.sales.get(item.sale.0 as usize));
+        let label = sale.and_then(|sale| sale.labels.get(usize::from(label.0)));
+        label.map_or(Value::Null, |label| label.as_str().into())
     }
 
     fn touched(self, touched: &HoldTouched) -> Value {
@@ -63,6 +82,8 @@ impl Names<'_> {
                     "available": line.available,
                     "held": line.held,
                     "most": line.most,
+                    "limited_by": line.limited_by.map(|pool| self.item(pool)),
+                    "from": line.from.map(|label| self.label(line.item, label)),
                 })
             })
             .collect();
@@ -143,6 +164,7 @@ fn definition(fact: &Fact, names: Names<'_>) -> Option<Value> {
             "item": item.name.as_str(),
             "total": item.total,
             "oversell_limit": item.oversell_limit,
+            "draws": item.draws.iter().map(|pool| names.item(*pool)).collect::<Value>(),
             "version": item.version,
             "by": names.actor(item.by),
         }),
@@ -152,6 +174,23 @@ fn definition(fact: &Fact, names: Names<'_>) -> Option<Value> {
             "total": item.total,
             "by": names.actor(item.by),
             "key": key(item.key),
+        }),
+        Fact::ItemBlocked(moved) | Fact::ItemUnblocked(moved) => json!({
+            "item": names.item(moved.item),
+            "label": moved.label.as_str(),
+            "quantity": moved.quantity,
+            "blocked": moved.blocked,
+            "by": names.actor(moved.by),
+            "key": key(moved.key),
+        }),
+        Fact::BlockRefused(refused) => json!({
+            "item": names.item(refused.item),
+            "label": refused.label.as_str(),
+            "quantity": refused.quantity,
+            "operation": format!("{:?}", refused.operation).to_lowercase(),
+            "refusal": names.refusal(&refused.refusal),
+            "by": names.actor(refused.by),
+            "key": key(refused.key),
         }),
         _ => return None,
     })
@@ -188,7 +227,10 @@ fn attempt(fact: &Fact, names: Names<'_>) -> Option<Value> {
             let lines: Vec<Value> = lost
                 .lines
                 .iter()
-                .map(|line| json!({"item": names.item(line.item), "quantity": line.quantity}))
+                .map(|line| {
+                    let value = json!({"item": names.item(line.item), "quantity": line.quantity});
+                    names.with_label(value, line.item, line.from)
+                })
                 .collect();
             json!({
                 "sale": names.sale(lost.sale),
@@ -238,9 +280,10 @@ fn change(fact: &Fact, names: Names<'_>) -> Value {
             json!({
                 "lines": parts(&fact.lines),
                 "moves": names.draws(&fact.moves),
-                "to": match fact.to {
-                    noondrop_core::CancelTo::Stock => "stock",
-                    noondrop_core::CancelTo::Destroyed => "destroyed",
+                "to": match &fact.to {
+                    CancelTo::Stock => json!("stock"),
+                    CancelTo::Destroyed => json!("destroyed"),
+                    CancelTo::Block(label) => json!({"label": label.as_str()}),
                 },
             }),
         ),

@@ -174,6 +174,19 @@ impl Holds {
         plain.then(|| (ItemIx(record.item.get()), record.quantity.get()))
     }
 
+    /// The units that a hold claims or owns on its only line, without loading it.
+    pub(super) fn simple_claimed(&self, no: HoldNo) -> Option<(ItemIx, u32)> {
+        let record = self.record(no);
+        let claims = matches!(state_from(record.state), HoldState::Active | HoldState::Confirmed);
+        let plain = record.flags & HAS_LINES == 0 && claims;
+        plain.then(|| (ItemIx(record.item.get()), record.quantity.get()))
+    }
+
+    /// Whether a hold's lines lie in the side map.
+    pub(super) fn has_lines(&self, no: HoldNo) -> bool {
+        self.record(no).flags & HAS_LINES != 0
+    }
+
     pub(super) fn last_seq(&self, no: HoldNo) -> Seq {
         Seq(self.record(no).last_seq.get())
     }

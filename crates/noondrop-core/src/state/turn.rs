@@ -15,7 +15,7 @@ use crate::ids::Digest16;
 use crate::limits::{TURN_EXPIRES_MAX, TURN_KEY_SWEEP_MAX, TURN_LAPSE_SCAN_MAX};
 use crate::outcome::{Counts, SaleState};
 use crate::planted::{self, Bug};
-use crate::units::{ActorIx, HoldNo, ItemIx, SaleIx, Seq, ShopIx, Timestamp};
+use crate::units::{ActorIx, HoldNo, ItemIx, LabelIx, SaleIx, Seq, ShopIx, Timestamp};
 
 /// When and where a turn is decided; all that `decide` knows of the world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +51,7 @@ pub(super) enum Change {
     Sale(SaleIx, Option<Box<Sale>>),
     Item(ItemIx, Option<Box<Item>>),
     Counts(ItemIx, Counts),
+    Block(ItemIx, LabelIx, u32),
     HoldAdded { buyer_added: bool },
     Hold(Box<Hold>),
     Paid(HoldNo),
@@ -199,25 +200,34 @@ impl State {
             }
             next = no.0 + 1;
             if let Some((item, quantity)) = self.holds.simple_held(no) {
-                self.add_draws(&mut moves, item, quantity);
+                let to = self.books.back_to(self.holds.sale_of(no), None);
+                self.add_draws(&mut moves, item, quantity, to);
             } else {
                 let hold = self.holds.load(no).expect("a due hold is in memory");
                 let most = if planted::is(Bug::FirstLineLapses) { 1 } else { hold.lines.len() };
                 for line in &hold.lines[..most] {
-                    self.add_draws(&mut moves, line.item, line.held);
+                    let to = self.books.back_to(hold.sale, line.from);
+                    self.add_draws(&mut moves, line.item, line.held, to);
                 }
             }
         }
         HoldsExpired { runs, moves }
     }
 
-    /// Adds what units of an item draw to a list with one entry per pool.
-    pub(super) fn add_draws(&self, moves: &mut Vec<Draw>, item: ItemIx, quantity: u32) {
+    /// Adds what units of an item draw to a list with one entry per pool and block.
+    pub(super) fn add_draws(
+        &self,
+        moves: &mut Vec<Draw>,
+        item: ItemIx,
+        quantity: u32,
+        label: Option<LabelIx>,
+    ) {
         if quantity == 0 {
             return;
         }
-        for draw in self.books.draws(item, quantity) {
-            match moves.iter_mut().rev().find(|known| known.pool == draw.pool) {
+        for draw in self.books.draws_from(item, quantity, label) {
+            let same = |known: &&mut Draw| known.pool == draw.pool && known.label == draw.label;
+            match moves.iter_mut().rev().find(same) {
                 Some(known) => known.quantity += draw.quantity,
                 None => moves.push(draw),
             }
@@ -336,6 +346,7 @@ impl State {
             Change::Item(item, old) => self.write_item(item, old.map(|old| *old)),
             Change::Counts(_, _) if planted::is(Bug::UndoForgetsCounts) => {}
             Change::Counts(item, old) => self.books.counts[item.0 as usize] = old,
+            Change::Block(pool, label, old) => self.write_block(pool, label, old),
             Change::HoldAdded { buyer_added } => self.remove_newest_hold(buyer_added),
             Change::Hold(old) => self.write_hold(&old),
             Change::Paid(no) => self.remove_payment(no),

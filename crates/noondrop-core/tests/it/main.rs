@@ -6,6 +6,7 @@ mod golden;
 mod oracle;
 mod properties;
 mod script;
+mod sharing;
 mod tables;
 mod world;
 mod worlds;

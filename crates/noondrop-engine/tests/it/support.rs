@@ -112,9 +112,10 @@ impl Shop {
         let item = ItemPut {
             sale: name("noon"),
             item: name(ITEM),
-            total,
+            total: Some(total),
             oversell_limit: 0,
             if_version: None,
+            counts_against: None,
         };
         let mut commands = self.published_sale("noon", None);
         commands.push(self.command(None, Act::ItemPut(item)));
@@ -132,6 +133,7 @@ impl Shop {
             extensions_max: 2,
             live_holds_per_buyer: None,
             limits: Vec::new(),
+            returns_to: None,
         };
         let put = SalePut { sale: name(sale), terms, if_version: None };
         let publish = SaleMove { sale: name(sale), to: SaleStep::Publish };
@@ -143,7 +145,7 @@ impl Shop {
             sale: name("noon"),
             buyer: self.0.digested_buyer("main", buyer),
             reference: None,
-            lines: [LineAsked { item: name(ITEM), quantity: 1 }].into_iter().collect(),
+            lines: [LineAsked { item: name(ITEM), quantity: 1, from: None }].into_iter().collect(),
             ttl_seconds: None,
             metadata: None,
             supersedes: None,

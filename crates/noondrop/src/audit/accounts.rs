@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use noondrop_core::{CancelTo, Counts, Draw, Fact, ItemIx};
+use noondrop_core::{BlockMoved, CancelTo, Counts, Draw, Fact, ItemIx, LabelIx, Name, SaleIx};
 
 /// What one item had and has, by its facts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,6 +13,7 @@ struct Account {
     total: i64,
     held: i64,
     sold: i64,
+    blocked: i64,
     cap_max: i64,
     claimed: bool,
 }
@@ -37,10 +38,10 @@ pub enum Imbalance {
     Differs {
         /// The item.
         item: ItemIx,
-        /// By the facts: total, held, sold.
-        facts: (i64, i64, i64),
+        /// By the facts: total, held, sold, set aside.
+        facts: [i64; 4],
         /// By the state.
-        state: (u32, u32, u32),
+        state: [u32; 4],
     },
 }
 
@@ -54,8 +55,7 @@ impl fmt::Display for Imbalance {
             }
             Self::Differs { item, facts, state } => write!(
                 f,
-                "item #{item}: its facts add up to total {}, held {}, sold {}, its account says {}, {} and {}",
-                facts.0, facts.1, facts.2, state.0, state.1, state.2
+                "item #{item}: its facts add up to total, held, sold and blocked {facts:?}, its account says {state:?}"
             ),
         }
     }
@@ -68,22 +68,32 @@ impl std::error::Error for Imbalance {}
 pub struct Accounts {
     items: BTreeMap<ItemIx, Account>,
     oversell: BTreeMap<ItemIx, i64>,
+    /// Units set aside, by the label's place in its sale's list.
+    blocks: BTreeMap<(ItemIx, LabelIx), i64>,
+    /// Each sale's labels as they came, and each item's sale.
+    labels: BTreeMap<SaleIx, Vec<Name>>,
+    sales: BTreeMap<ItemIx, SaleIx>,
+    hold_sales: Vec<SaleIx>,
     touched: Vec<ItemIx>,
 }
 
-/// Units that a fact moves: into held, into sold.
+/// Units that a fact moves: into held, into sold, into a block where a draw names one.
 #[derive(Clone, Copy)]
 struct Signs {
     held: i64,
     sold: i64,
     total: i64,
+    blocked: i64,
 }
+
+const NOTHING: Signs = Signs { held: 0, sold: 0, total: 0, blocked: 0 };
 
 impl Accounts {
     /// Books one fact.
     pub fn book(&mut self, fact: &Fact) -> Result<(), Imbalance> {
         match fact {
             Fact::ItemDefined(defined) => {
+                self.sales.insert(defined.item, defined.sale);
                 self.oversell.insert(defined.item, i64::from(defined.oversell_limit));
                 self.items.entry(defined.item).or_default().total = i64::from(defined.total);
                 self.touch(defined.item)
@@ -93,28 +103,42 @@ impl Accounts {
                 self.touch(adjusted.item)
             }
             Fact::HoldCreated(created) => {
-                let signs = Signs { held: 1, sold: 0, total: 0 };
+                self.hold_sales.push(created.sale);
+                let signs = Signs { held: 1, blocked: -1, ..NOTHING };
                 created.lines.iter().try_for_each(|line| self.shift(&line.draws, signs))
             }
             Fact::HoldConfirmed(fact) => {
-                self.shift(&fact.moves, Signs { held: -1, sold: 1, total: 0 })
+                self.shift(&fact.moves, Signs { held: -1, sold: 1, ..NOTHING })
             }
             Fact::HoldReleased(fact) => {
-                self.shift(&fact.moves, Signs { held: -1, sold: 0, total: 0 })
+                self.shift(&fact.moves, Signs { held: -1, blocked: 1, ..NOTHING })
             }
             Fact::HoldsExpired(fact) => {
-                self.shift(&fact.moves, Signs { held: -1, sold: 0, total: 0 })
+                self.shift(&fact.moves, Signs { held: -1, blocked: 1, ..NOTHING })
             }
             Fact::HoldCancelled(fact) => {
                 let total = if fact.to == CancelTo::Destroyed { -1 } else { 0 };
-                self.shift(&fact.moves, Signs { held: 0, sold: -1, total })
+                if let CancelTo::Block(label) = &fact.to {
+                    let no = usize::try_from(fact.touched.hold.0).unwrap_or(usize::MAX);
+                    let sale = self.hold_sales.get(no).copied().unwrap_or_default();
+                    self.label(sale, label);
+                }
+                self.shift(&fact.moves, Signs { sold: -1, total, blocked: 1, ..NOTHING })
+            }
+            Fact::ItemBlocked(moved) => self.set_aside(moved, 1),
+            Fact::ItemUnblocked(moved) => self.set_aside(moved, -1),
+            Fact::SaleDefined(defined) => {
+                if let Some(returns) = &defined.terms.returns_to {
+                    self.label(defined.sale, &returns.label);
+                }
+                Ok(())
             }
             Fact::LogStarted(_)
             | Fact::ShopDefined(_)
             | Fact::ActorSeen(_)
-            | Fact::SaleDefined(_)
             | Fact::SaleMoved(_)
             | Fact::HoldRefused(_)
+            | Fact::BlockRefused(_)
             | Fact::HoldConfirmedAgain(_)
             | Fact::HoldExtended(_)
             | Fact::HoldActRefused(_)
@@ -129,9 +153,12 @@ impl Accounts {
         for item in std::mem::take(&mut self.touched) {
             let account = self.account(item)?;
             let (taken, cap, claimed) =
-                (account.held + account.sold, account.cap_max, account.claimed);
+                (account.held + account.sold + account.blocked, account.cap_max, account.claimed);
             (account.cap_max, account.claimed) = (0, false);
-            if account.held < 0 || account.sold < 0 || account.total < 0 {
+            let Account { held, sold, total, blocked, .. } = *account;
+            let all = (item, LabelIx(0))..=(item, LabelIx(u16::MAX));
+            let labels = self.blocks.range(all).map(|(_, units)| *units);
+            if [held, sold, total, blocked].into_iter().chain(labels).any(|units| units < 0) {
                 return Err(Imbalance::Negative(item));
             }
             if claimed && taken > cap {
@@ -144,9 +171,9 @@ impl Accounts {
     /// Compares an item with what the state says of it.
     pub fn compare(&self, item: ItemIx, counts: &Counts) -> Result<(), Imbalance> {
         let own = self.items.get(&item).ok_or(Imbalance::Unknown(item))?;
-        let facts = (own.total, own.held, own.sold);
-        let state = (counts.total, counts.held, counts.sold);
-        if facts == (i64::from(state.0), i64::from(state.1), i64::from(state.2)) {
+        let facts = [own.total, own.held, own.sold, own.blocked];
+        let state = [counts.total, counts.held, counts.sold, counts.blocked];
+        if facts == state.map(i64::from) {
             Ok(())
         } else {
             Err(Imbalance::Differs { item, facts, state })
@@ -157,6 +184,25 @@ impl Accounts {
         self.items.get_mut(&item).ok_or(Imbalance::Unknown(item))
     }
 
+    /// The place of a label; a new one is its sale's next.
+    fn label(&mut self, sale: SaleIx, label: &Name) -> LabelIx {
+        let labels = self.labels.entry(sale).or_default();
+        let place = labels.iter().position(|known| known == label).unwrap_or_else(|| {
+            labels.push(label.clone());
+            labels.len() - 1
+        });
+        LabelIx(u16::try_from(place).unwrap_or(u16::MAX))
+    }
+
+    fn set_aside(&mut self, moved: &BlockMoved, sign: i64) -> Result<(), Imbalance> {
+        let sale = self.sales.get(&moved.item).copied();
+        let label = self.label(sale.ok_or(Imbalance::Unknown(moved.item))?, &moved.label);
+        let units = sign * i64::from(moved.quantity);
+        self.account(moved.item)?.blocked += units;
+        *self.blocks.entry((moved.item, label)).or_default() += units;
+        self.touch(moved.item)
+    }
+
     fn shift(&mut self, draws: &[Draw], signs: Signs) -> Result<(), Imbalance> {
         for draw in draws {
             let units = i64::from(draw.quantity);
@@ -164,7 +210,11 @@ impl Accounts {
             account.held += signs.held * units;
             account.sold += signs.sold * units;
             account.total = (account.total + signs.total * units).max(0);
-            account.claimed |= signs.held > 0;
+            account.claimed |= signs.held > 0 && draw.label.is_none();
+            if let Some(label) = draw.label {
+                account.blocked += signs.blocked * units;
+                *self.blocks.entry((draw.pool, label)).or_default() += signs.blocked * units;
+            }
             self.touch(draw.pool)?;
         }
         Ok(())
@@ -187,7 +237,7 @@ mod tests {
     use super::*;
     use noondrop_core::{
         ActorIx, Digest16, HoldConfirmed, HoldCreated, HoldNo, HoldTouched, ItemDefined, LineTaken,
-        Name, SaleIx, Seq,
+        Seq,
     };
 
     const ITEM: ItemIx = ItemIx(0);
@@ -202,11 +252,12 @@ mod tests {
             draws: vec![ITEM],
             version: 1,
             by: ActorIx::SYSTEM,
+            counts_against: None,
         })
     }
 
     fn draws(quantity: u32) -> noondrop_core::Draws {
-        [Draw { pool: ITEM, quantity }].into_iter().collect()
+        [Draw { pool: ITEM, quantity, label: None }].into_iter().collect()
     }
 
     fn created(quantity: u32) -> Fact {

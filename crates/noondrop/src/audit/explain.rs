@@ -311,6 +311,8 @@ fn key_of(fact: &Fact) -> Option<KeyUse> {
         Fact::HoldCreated(fact) => fact.key,
         Fact::HoldRefused(fact) => fact.key,
         Fact::ItemAdjusted(fact) => fact.key,
+        Fact::ItemBlocked(fact) | Fact::ItemUnblocked(fact) => fact.key,
+        Fact::BlockRefused(fact) => fact.key,
         Fact::HoldConfirmed(fact) => fact.touched.key,
         Fact::HoldConfirmedAgain(touched) => touched.key,
         Fact::HoldExtended(fact) => fact.touched.key,

@@ -37,13 +37,15 @@ pub fn opening(hold_seconds: u32) -> Vec<Command> {
         extensions_max: 0,
         live_holds_per_buyer: None,
         limits: Vec::new(),
+        returns_to: None,
     };
     let item = ItemPut {
         sale: name(SALE),
         item: name(ITEM),
-        total: TOTAL_MAX,
+        total: Some(TOTAL_MAX),
         oversell_limit: 0,
         if_version: None,
+        counts_against: None,
     };
     let sale = SalePut { sale: name(SALE), terms, if_version: None };
     [
@@ -62,7 +64,7 @@ pub fn hold(digester: &Digester, number: u64) -> Command {
         sale: name(SALE),
         buyer: digester.digested_buyer(SHOP, &format!("buyer-{number}")),
         reference: None,
-        lines: smallvec::smallvec![LineAsked { item: name(ITEM), quantity: 1 }],
+        lines: smallvec::smallvec![LineAsked { item: name(ITEM), quantity: 1, from: None }],
         ttl_seconds: None,
         metadata: None,
         supersedes: None,

@@ -128,6 +128,7 @@ impl SaleBody {
             extensions_max: self.extensions_max.unwrap_or(EXTENSIONS),
             live_holds_per_buyer: self.live_holds_per_buyer,
             limits: limits.collect::<Result<_, Problem>>()?,
+            returns_to: None,
         })
     }
 }
@@ -226,9 +227,10 @@ pub async fn item_put(
     let act = Act::ItemPut(ItemPut {
         sale: body::path_name("sale_not_found", &sale)?,
         item: body::name("item", &item)?,
-        total: body.total,
+        total: Some(body.total),
         oversell_limit: body.oversell_limit,
         if_version: if_match(&headers)?,
+        counts_against: None,
     });
     let reply = app.execute(&caller, &headers, act, &item).await?;
     Ok(app.respond(reply, StatusCode::OK).await)

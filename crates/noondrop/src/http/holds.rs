@@ -78,7 +78,7 @@ impl HoldBody {
         let metadata = self.metadata.map(|map| metadata(&map)).transpose()?;
         let lines = self.lines.iter().enumerate().map(|(place, line)| {
             let item = body::name(&format!("lines[{place}].item"), &line.item)?;
-            Ok(LineAsked { item, quantity: line.quantity })
+            Ok(LineAsked { item, quantity: line.quantity, from: None })
         });
         let lines = lines.collect::<Result<_, Problem>>()?;
         body::name("buyer", &self.buyer)?;
@@ -269,7 +269,8 @@ pub async fn cancel(
     };
     let reason = body::text("reason", &body.reason)?;
     let fence = Fence(body.fence);
-    let act = Act::HoldCancel(HoldCancel { hold, fence, lines: parts(body.lines), to, reason });
+    let act =
+        Act::HoldCancel(HoldCancel { hold, fence, lines: parts(body.lines), to: Some(to), reason });
     let reply = app.execute(&caller, &headers, act, &id).await?;
     Ok(app.respond(reply, StatusCode::OK).await)
 }

@@ -13,18 +13,20 @@ use crate::fact::{
     HoldTouched, LineTaken, LineWanted, Private, Short, Superseded,
 };
 use crate::limits::{HOLD_LINES_MAX, MAY_FREE_HOLDS_MAX, TOTAL_MAX, TTL_SECONDS_MAX};
-use crate::outcome::{HoldState, Outcome, SaleState};
+use crate::outcome::{HoldState, Line, Outcome, SaleState};
 use crate::planted::{self, Bug};
 use crate::refusal::Refusal;
 use crate::state::hold::{From, Hold};
 use crate::state::{LIVE_HOLDS, NO_HOLD, State};
-use crate::units::{HoldNo, ItemIx, SaleIx, Timestamp};
+use crate::units::{HoldNo, ItemIx, LabelIx, SaleIx, Timestamp};
 
 /// A line with its item found.
 #[derive(Clone, Copy)]
 pub(super) struct Wanted {
     pub(super) item: ItemIx,
     pub(super) quantity: u32,
+    /// The block that it takes them from.
+    pub(super) from: Option<LabelIx>,
 }
 
 pub(super) type WantedLines = SmallVec<[Wanted; 1]>;
@@ -50,7 +52,7 @@ impl State {
             Ok(retaken) => retaken,
             Err(lost) => return on_hold(*lost, by, command, HoldAct::Retake, out),
         };
-        let wanted = self.wanted(sale, create, retaken.as_ref())?;
+        let wanted = self.wanted(sale, command, create, retaken.as_ref())?;
         let terms = &self.books.sales[sale.0 as usize].terms;
         let ttl_seconds = ttl(terms, command, create)?;
         let old = match self.replaced(by, command, create, sale) {
@@ -115,15 +117,21 @@ impl State {
     fn wanted(
         &self,
         sale: SaleIx,
+        command: &Command,
         create: &HoldCreate,
         retaken: Option<&Hold>,
     ) -> Result<WantedLines, Refusal> {
         let wanted: WantedLines = match retaken {
             Some(hold) if create.lines.is_empty() => {
                 let again = hold.lines.iter();
-                again.map(|line| Wanted { item: line.item, quantity: line.quantity() }).collect()
+                let wanted = |line: &Line| Wanted {
+                    item: line.item,
+                    quantity: line.quantity(),
+                    from: line.from,
+                };
+                again.map(wanted).collect()
             }
-            _ => self.named(sale, create)?,
+            _ => self.named(sale, command, create)?,
         };
         if wanted.is_empty() || wanted.len() > HOLD_LINES_MAX {
             return Err(invalid("lines", format!("1 to {HOLD_LINES_MAX} lines")));
@@ -137,7 +145,12 @@ impl State {
         Ok(wanted)
     }
 
-    fn named(&self, sale: SaleIx, create: &HoldCreate) -> Result<WantedLines, Refusal> {
+    fn named(
+        &self,
+        sale: SaleIx,
+        command: &Command,
+        create: &HoldCreate,
+    ) -> Result<WantedLines, Refusal> {
         let mut wanted = WantedLines::new();
         for (line, number) in create.lines.iter().zip(1u8..) {
             let item = self.books.item(sale, line.item.as_str());
@@ -147,7 +160,11 @@ impl State {
                 let field = format!("lines[{}].quantity", number - 1);
                 return Err(invalid(field, format!("1 to {TOTAL_MAX}")));
             }
-            wanted.push(Wanted { item, quantity: line.quantity });
+            let from = match &line.from {
+                Some(label) => Some(self.block_asked(sale, command, label, number)?),
+                None => None,
+            };
+            wanted.push(Wanted { item, quantity: line.quantity, from });
         }
         Ok(wanted)
     }
@@ -295,7 +312,7 @@ impl State {
                 by: by.actor,
                 key: command.key,
             };
-            let moves = self.draws_of(hold.lines.iter().map(|line| (line.item, line.held)));
+            let moves = self.draws_of(hold.lines.iter().map(|line| (line.item, line.held, None)));
             let fact = HoldConfirmed { touched, payment: payment.digest, moves };
             let private = Private { payment_ref: Some(payment.text.clone()), ..Private::default() };
             out.push(Entry { fact: Fact::HoldConfirmed(fact), private: Some(private) });
@@ -305,13 +322,15 @@ impl State {
     }
 
     fn line_taken(&self, line: Wanted) -> LineTaken {
-        let draws = self.books.draws(line.item, line.quantity).collect();
+        let from = line.from.filter(|_| !planted::is(Bug::BlockPassedOver));
+        let draws = self.books.draws_from(line.item, line.quantity, from).collect();
         LineTaken { item: line.item, quantity: line.quantity, draws }
     }
 
     fn superseded(&self, by: &By, old: &Hold, new: HoldNo) -> Entry {
         let parts = old.parts(None, From::Held).expect("all that a hold has is a part of it");
-        let moves = self.draws_of(old.lines.iter().map(|line| (line.item, line.held)));
+        // To its blocks, or on sale, and not where other units go that come back: the new hold is to have them.
+        let moves = self.draws_of(old.lines.iter().map(|line| (line.item, line.held, line.from)));
         let fact = HoldReleased {
             touched: HoldTouched { hold: old.no, previous: old.last_seq, by: by.actor, key: None },
             lines: Short(parts),
@@ -337,7 +356,7 @@ fn lost(
         reference: create.reference.as_ref().map(|reference| reference.digest),
         lines: wanted
             .iter()
-            .map(|line| LineWanted { item: line.item, quantity: line.quantity })
+            .map(|line| LineWanted { item: line.item, quantity: line.quantity, from: line.from })
             .collect(),
         refusal,
         key: command.key,

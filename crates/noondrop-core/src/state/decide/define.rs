@@ -2,6 +2,8 @@
 
 use alloc::format;
 
+use super::block::check_label;
+use super::share::Shared;
 use super::{By, Decided, Entries, invalid};
 use crate::command::{
     ItemAdjust, ItemPut, KeyUse, SaleMove, SalePut, SaleStep, SaleTerms, ShopPut,
@@ -49,7 +51,11 @@ impl State {
             terms: put.terms.clone(),
             version: version_now + 1,
             state: old.map_or(SaleState::Draft, |old| old.state),
+            labels: old.and_then(|old| old.labels.clone()),
         };
+        if let Some(returns) = &put.terms.returns_to {
+            check_label("returns_to.label", &entry, &returns.label)?;
+        }
         if let Some(old) = old.filter(|old| old.terms == put.terms) {
             return Ok(self.sale_outcome(sale, old, false));
         }
@@ -127,8 +133,11 @@ impl State {
         if self.books.sales[sale.0 as usize].state == SaleState::Archived {
             return Err(Refusal::SaleArchived);
         }
-        check_at_most("total", put.total)?;
+        check_at_most("total", put.total.unwrap_or(0))?;
         check_at_most("oversell_limit", put.oversell_limit)?;
+        if put.total.is_none() && put.oversell_limit > 0 {
+            return Err(invalid("oversell_limit", "0 for an item without a total of its own"));
+        }
         match self.books.item(sale, put.item.as_str()) {
             Some(item) => self.redefine(by, put, item, out),
             None => self.define(by, put, sale, out),
@@ -141,13 +150,24 @@ impl State {
             return Err(invalid("item", format!("at most {SALE_ITEMS_MAX} items in a sale")));
         }
         let item = self.books.next_item();
-        let fact = item_defined(by, put, item, sale, 1);
+        let shared = self.shared_by(item, sale, put)?;
         let counts = crate::outcome::Counts {
-            total: put.total,
+            total: put.total.unwrap_or(0),
             oversell_limit: put.oversell_limit,
             ..Default::default()
         };
-        let view = ItemView { item, sale, counts, version: 1, quarantined: false, created: true };
+        let view = ItemView {
+            item,
+            sale,
+            counts,
+            version: 1,
+            quarantined: false,
+            created: true,
+            is_view: put.total.is_none(),
+            counts_against: shared.direct.clone(),
+            blocks: alloc::vec::Vec::new(),
+        };
+        let fact = item_defined(by, put, &view, shared);
         out.push(Fact::ItemDefined(fact).into());
         Ok(Outcome::Item(view))
     }
@@ -155,17 +175,36 @@ impl State {
     fn redefine(&self, by: &By, put: &ItemPut, item: ItemIx, out: &mut Entries) -> Decided {
         let mut view = self.books.item_view(item);
         check_version(put.if_version, view.version)?;
-        if put.total != view.counts.total {
-            return Err(Refusal::UseAdjust { total: view.counts.total });
+        match put.total {
+            None if !view.is_view => {
+                let now = view.counts.total;
+                return Err(invalid(
+                    "total",
+                    format!("present; the item has {now} units of its own"),
+                ));
+            }
+            Some(_) if view.is_view => {
+                return Err(invalid("total", "absent; the item has no units of its own"));
+            }
+            Some(total) if total != view.counts.total => {
+                return Err(Refusal::UseAdjust { total: view.counts.total });
+            }
+            _ => {}
         }
-        if put.oversell_limit == view.counts.oversell_limit {
+        let shared = self.shared_by(item, view.sale, put)?;
+        let redraws = shared.direct != view.counts_against;
+        if redraws {
+            self.check_unclaimed(item)?;
+        }
+        if !redraws && put.oversell_limit == view.counts.oversell_limit {
             return Ok(Outcome::Item(view));
         }
         view.counts.oversell_limit = put.oversell_limit;
         view.version += 1;
-        let mut fact = item_defined(by, put, item, view.sale, view.version);
-        fact.draws.clone_from(&self.books.items[item.0 as usize].draws);
-        out.push(Fact::ItemDefined(fact).into());
+        view.counts_against.clone_from(&shared.direct);
+        let others = if redraws { self.redrawn(by.actor, item, &shared)? } else { Entries::new() };
+        out.push(Fact::ItemDefined(item_defined(by, put, &view, shared)).into());
+        out.extend(others);
         Ok(Outcome::Item(view))
     }
 
@@ -184,6 +223,9 @@ impl State {
         let item =
             item.ok_or_else(|| Refusal::ItemNotFound { line: 0, item: adjust.item.clone() })?;
         let mut view = self.books.item_view(item);
+        if view.is_view {
+            return Err(invalid("item", "one with a total of its own"));
+        }
         check_version(adjust.if_total, view.counts.total)?;
         let now = i64::from(view.counts.total);
         let adds = if planted::is(Bug::AdjustSets) { adjust.by - now } else { adjust.by };
@@ -203,16 +245,17 @@ impl State {
     }
 }
 
-fn item_defined(by: &By, put: &ItemPut, item: ItemIx, sale: SaleIx, version: u32) -> ItemDefined {
+fn item_defined(by: &By, put: &ItemPut, view: &ItemView, shared: Shared) -> ItemDefined {
     ItemDefined {
-        item,
-        sale,
+        item: view.item,
+        sale: view.sale,
         name: put.item.clone(),
-        total: put.total,
+        total: view.counts.total,
         oversell_limit: put.oversell_limit,
-        draws: alloc::vec![item],
-        version,
+        draws: shared.draws,
+        version: view.version,
         by: by.actor,
+        counts_against: (!shared.direct.is_empty()).then_some(shared.direct),
     }
 }
 
