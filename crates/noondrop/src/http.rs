@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! * [`app`]: what every handler has; how a command goes in and an answer comes out
-//! * [`holds`] · [`define`]: shops, sales, items · [`ledger`]: the log, read · [`operations`]: for those who run it
+//! * [`holds`] · [`define`]: shops, sales, items · [`blocks`]: units set aside · [`ledger`]: the log, read · [`operations`]: for those who run it
 //! * [`body`] · [`keys`]: reading requests · [`render`]: writing answers
 //! * [`codes`] · [`problem`] · [`error`]: the one mapping from refusals and faults to answers
 //! * [`server`]: one runtime per core, connections, shutting down
@@ -11,6 +11,7 @@
 //! All routes are in [`router`], and all layers, outermost last.
 
 pub mod app;
+pub mod blocks;
 pub mod body;
 pub mod codes;
 pub mod define;
@@ -59,6 +60,8 @@ pub fn router(app: &Arc<App>, extra: Extra) -> Router {
         .route("/v1/sales/{sale}/items", get(define::item_list))
         .route(item, put(define::item_put).get(define::item_get))
         .route(&format!("{item}/adjust"), post(define::item_adjust))
+        .route(&format!("{item}/block"), post(blocks::item_block))
+        .route(&format!("{item}/unblock"), post(blocks::item_unblock))
         .route("/v1/sales/{sale}/{step}", post(define::sale_move))
         .route("/v1/ledger", get(ledger::ledger))
         .route("/v1/ledger/head", get(ledger::head))

@@ -283,7 +283,7 @@ fn change(fact: &Fact, names: Names<'_>) -> Value {
                 "to": match &fact.to {
                     CancelTo::Stock => json!("stock"),
                     CancelTo::Destroyed => json!("destroyed"),
-                    CancelTo::Block(label) => json!({"label": label.as_str()}),
+                    CancelTo::Block(label) => json!(label.as_str()),
                 },
             }),
         ),

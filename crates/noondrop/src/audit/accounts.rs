@@ -302,6 +302,32 @@ mod tests {
     }
 
     #[test]
+    fn units_set_aside_are_claimed_and_come_back_under_their_label() {
+        let moved = |quantity, blocked| BlockMoved {
+            item: ITEM,
+            label: Name::parse("sponsor").unwrap(),
+            quantity,
+            blocked,
+            by: ActorIx::SYSTEM,
+            key: None,
+        };
+        let out = Draw { pool: ITEM, quantity: 2, label: Some(LabelIx(0)) };
+        let from = |quantity| {
+            let Fact::HoldCreated(mut hold) = created(quantity) else { unreachable!() };
+            hold.lines.0[0].draws.0[0].label = out.label;
+            Fact::HoldCreated(hold)
+        };
+        let facts = [defined(3), Fact::ItemBlocked(moved(3, 3)), from(2)];
+        let accounts = booked(&facts).unwrap();
+        let counts = Counts { total: 3, held: 2, blocked: 1, ..Counts::default() };
+        assert_eq!(accounts.compare(ITEM, &counts), Ok(()));
+        let twice = booked(&[&facts[..], &[from(2)]].concat()).unwrap_err();
+        assert_eq!(twice, Imbalance::Negative(ITEM), "more than was set aside");
+        let sold = booked(&[&facts[..], &[created(1)]].concat()).unwrap_err();
+        assert_eq!(sold, Imbalance::SoldTwice { item: ITEM, taken: 4, cap: 3 });
+    }
+
+    #[test]
     fn a_unit_that_is_sold_twice_or_comes_back_twice_shows() {
         let twice = booked(&[defined(3), created(2), created(2)]).unwrap_err();
         assert_eq!(twice, Imbalance::SoldTwice { item: ITEM, taken: 4, cap: 3 });

@@ -7,13 +7,14 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use noondrop_core::limits::METADATA_BYTES_MAX;
 use noondrop_core::{
-    Act, CancelTo, Digested, Digester, Fence, HoldCancel, HoldConfirm, HoldCreate, HoldExtend,
-    HoldNo, HoldRef, HoldRelease, HoldState, HoldView, LineAsked, LinePart, Timestamp,
+    Act, Digested, Digester, Fence, HoldCancel, HoldConfirm, HoldCreate, HoldExtend, HoldNo,
+    HoldRef, HoldRelease, HoldState, HoldView, LineAsked, LinePart, Timestamp,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::{App, Caller, hold_headers, json_response, position_header, value_response};
+use super::blocks::{cancel_to, label};
 use super::body::{self, Path, Query, Raw};
 use super::problem::Problem;
 use super::render::{Texts, hold_body};
@@ -50,6 +51,7 @@ pub struct HoldBody {
 pub struct LineBody {
     item: String,
     quantity: u32,
+    from: Option<String>,
 }
 
 /// A hold with the fence that the caller knows.
@@ -78,7 +80,8 @@ impl HoldBody {
         let metadata = self.metadata.map(|map| metadata(&map)).transpose()?;
         let lines = self.lines.iter().enumerate().map(|(place, line)| {
             let item = body::name(&format!("lines[{place}].item"), &line.item)?;
-            Ok(LineAsked { item, quantity: line.quantity, from: None })
+            let from = line.from.as_ref().map(|from| label(&format!("lines[{place}].from"), from));
+            Ok(LineAsked { item, quantity: line.quantity, from: from.transpose()?.map(Box::new) })
         });
         let lines = lines.collect::<Result<_, Problem>>()?;
         body::name("buyer", &self.buyer)?;
@@ -238,18 +241,9 @@ pub async fn confirm(
 pub struct CancelBody {
     fence: u64,
     lines: Option<Vec<PartBody>>,
-    to: CancelToBody,
+    /// `stock`, `destroyed` or a label; none: as the sale says.
+    to: Option<String>,
     reason: String,
-}
-
-/// Where they go.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CancelToBody {
-    /// On sale again.
-    Stock,
-    /// Gone.
-    Destroyed,
 }
 
 /// `POST /v1/holds/{id}/cancel`
@@ -263,14 +257,10 @@ pub async fn cancel(
     caller.needs(SELLERS)?;
     let hold = body::path_hold(&id)?;
     let body: CancelBody = body::read(&headers, raw)?;
-    let to = match body.to {
-        CancelToBody::Stock => CancelTo::Stock,
-        CancelToBody::Destroyed => CancelTo::Destroyed,
-    };
+    let to = body.to.as_deref().map(cancel_to).transpose()?;
     let reason = body::text("reason", &body.reason)?;
     let fence = Fence(body.fence);
-    let act =
-        Act::HoldCancel(HoldCancel { hold, fence, lines: parts(body.lines), to: Some(to), reason });
+    let act = Act::HoldCancel(HoldCancel { hold, fence, lines: parts(body.lines), to, reason });
     let reply = app.execute(&caller, &headers, act, &id).await?;
     Ok(app.respond(reply, StatusCode::OK).await)
 }

@@ -156,6 +156,26 @@ const OPERATIONS: &[Operation] = &[
         )
     },
     Operation {
+        answers: &[(200, "Item")],
+        ..send(
+            "/v1/sales/{sale}/items/{item}/block",
+            "items.block",
+            "Set units aside under a label",
+            ADMINS,
+            "Block",
+        )
+    },
+    Operation {
+        answers: &[(200, "Item")],
+        ..send(
+            "/v1/sales/{sale}/items/{item}/unblock",
+            "items.unblock",
+            "Put units that were set aside on sale again",
+            ADMINS,
+            "Block",
+        )
+    },
+    Operation {
         headers: &[],
         body: None,
         answers: &[(200, "Sale")],
@@ -283,7 +303,8 @@ fn parameters_of(operation: &Operation) -> Value {
         let kind = if number { "integer" } else { "string" };
         json!({"name": name, "in": "query", "schema": {"type": kind}})
     });
-    let needed = ["holds.create", "holds.extend", "items.adjust"].contains(&operation.id);
+    let needed = ["holds.create", "holds.extend", "items.adjust", "items.block", "items.unblock"];
+    let needed = needed.contains(&operation.id);
     let headers = operation.headers.iter().map(|name| {
         let name = if needed { format!("{name}-Required") } else { (*name).to_owned() };
         json!({"$ref": format!("#/components/parameters/{name}")})

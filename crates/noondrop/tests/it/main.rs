@@ -5,6 +5,7 @@ mod http;
 mod http_docs;
 mod http_openapi;
 mod http_server;
+mod http_stock;
 mod http_world;
 mod program;
 mod rehearse;

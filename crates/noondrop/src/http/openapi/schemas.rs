@@ -68,7 +68,7 @@ fn request(of: &[(&str, Value)]) -> Value {
 fn requests() -> Vec<(&'static str, Value)> {
     let fence = || ("fence", count());
     let fence_or_reason = || [("fence?", count()), ("reason?", text())];
-    let line = request(&[("item", name()), ("quantity", count())]);
+    let line = request(&[("item", name()), ("quantity", count()), ("from?", name())]);
     let parts = || list(request(&[("line", count()), ("quantity?", count())]));
     let paid = || ("payment_ref", text());
     let [fence_maybe, reason_maybe] = fence_or_reason();
@@ -95,13 +95,21 @@ fn requests() -> Vec<(&'static str, Value)> {
             request(&[
                 fence(),
                 ("lines?", parts()),
-                ("to", json!({"enum": ["stock", "destroyed"]})),
+                ("to?", json!({"type": "string", "examples": ["stock", "destroyed", "returns"]})),
                 ("reason", text()),
             ]),
         ),
         ("ShopNew", request(&[("live", json!({"type": "boolean"}))])),
         ("SaleNew", request(&sale_terms())),
-        ("ItemNew", request(&[("total", count()), ("oversell_limit?", count())])),
+        (
+            "ItemNew",
+            request(&[
+                ("total?", count()),
+                ("oversell_limit?", count()),
+                ("counts_against?", list(name())),
+            ]),
+        ),
+        ("Block", request(&[("quantity", count()), ("label", name()), ("reason", text())])),
         (
             "Adjust",
             request(&[
@@ -125,6 +133,10 @@ fn sale_terms() -> Vec<(&'static str, Value)> {
         ("extensions_max?", count()),
         ("live_holds_per_buyer?", maybe(count())),
         ("limits?", list(limit)),
+        (
+            "returns_to?",
+            maybe(request(&[("label", name()), ("lapsed?", json!({"type": "boolean"}))])),
+        ),
     ]
 }
 
@@ -137,6 +149,7 @@ fn hold() -> Value {
         ("sold", count()),
         ("released", count()),
         ("cancelled", count()),
+        ("from?", name()),
     ]);
     members(&[
         ("id", text()),
@@ -197,6 +210,9 @@ fn item() -> Value {
         ("oversold", count()),
         ("oversell_limit", count()),
         ("quarantined", json!({"type": "boolean"})),
+        ("view", json!({"type": "boolean"})),
+        ("counts_against", list(name())),
+        ("blocks?", list(members(&[("label", name()), ("quantity", count())]))),
     ])
 }
 
