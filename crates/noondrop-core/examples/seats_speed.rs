@@ -6,9 +6,8 @@
 
 use std::time::Instant;
 
-use noondrop_core::seats::{
-    Found, LabelIx, NotFound, SeatDef, SeatMap, SeatNo, SeatState, SectionIx, Wish,
-};
+use noondrop_core::LabelIx;
+use noondrop_core::seats::{Found, NotFound, SeatDef, SeatMap, SeatNo, SeatState, SectionIx, Wish};
 use noondrop_core::{HoldNo, Name};
 
 const SECTIONS: u32 = 20;

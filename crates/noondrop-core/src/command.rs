@@ -11,8 +11,11 @@ use minicbor::{Decode, Encode};
 use smallvec::SmallVec;
 
 use crate::ids::{Digest16, Digested, HoldId, Name, Role};
-use crate::seats::SeatDef;
 use crate::units::{Fence, Timestamp};
+
+mod stock;
+
+pub use stock::*;
 
 /// Version of the fingerprint; goes into it, so that a new encoding never meets an old one.
 const FINGERPRINT_VERSION: u8 = 1;
@@ -81,6 +84,10 @@ pub enum Act {
     ItemPut(ItemPut),
     /// Add units to an item, or take some away.
     ItemAdjust(ItemAdjust),
+    /// Set units aside under a label.
+    ItemBlock(ItemBlock),
+    /// Put units that were set aside on sale again.
+    ItemUnblock(ItemUnblock),
     /// Add seats to an item, or take some away.
     ItemSeats(ItemSeats),
     /// Claim units for a while.
@@ -105,6 +112,8 @@ impl Act {
             Self::SaleMove(act) => act.to.operation(),
             Self::ItemPut(_) => "items.put",
             Self::ItemAdjust(_) => "items.adjust",
+            Self::ItemBlock(_) => "items.block",
+            Self::ItemUnblock(_) => "items.unblock",
             Self::ItemSeats(_) => "items.seats",
             Self::HoldCreate(_) => "holds.create",
             Self::HoldConfirm(_) => "holds.confirm",
@@ -132,6 +141,8 @@ impl Act {
             Self::SaleMove(act) => minicbor::encode(act, &mut bytes),
             Self::ItemPut(act) => minicbor::encode(act, &mut bytes),
             Self::ItemAdjust(act) => minicbor::encode(act, &mut bytes),
+            Self::ItemBlock(act) => minicbor::encode(act, &mut bytes),
+            Self::ItemUnblock(act) => minicbor::encode(act, &mut bytes),
             Self::ItemSeats(act) => minicbor::encode(act, &mut bytes),
             Self::HoldCreate(act) => minicbor::encode(act, &mut bytes),
             Self::HoldConfirm(act) => minicbor::encode(act, &mut bytes),
@@ -188,6 +199,21 @@ pub struct SaleTerms {
     /// Units per buyer.
     #[n(8)]
     pub limits: Vec<BuyerLimit>,
+    /// Where units go that come back; none: on sale again.
+    #[n(9)]
+    pub returns_to: Option<Returns>,
+}
+
+/// Where units go that come back, unless the caller says otherwise: not to the fastest robot.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(map)]
+pub struct Returns {
+    /// They are set aside under this label.
+    #[n(0)]
+    pub label: Name,
+    /// Also those that ordinary holds give back or let lapse, and not only what is cancelled.
+    #[n(1)]
+    pub lapsed: bool,
 }
 
 /// How many units one buyer may hold and own.
@@ -197,7 +223,7 @@ pub struct BuyerLimit {
     /// Its name, for the error.
     #[n(0)]
     pub name: Name,
-    /// The items that it sums over; empty: every item of the sale.
+    /// The items that it sums over, named by a line or drawn on by it; empty: every item of the sale.
     #[n(1)]
     pub items: Vec<Name>,
     /// Live + sold - cancelled units per buyer.
@@ -269,72 +295,6 @@ pub struct SaleMove {
     pub to: SaleStep,
 }
 
-/// Define an item, or change its terms.
-#[derive(Clone, Debug, PartialEq, Eq, Encode)]
-#[cbor(map)]
-pub struct ItemPut {
-    /// The sale.
-    #[n(0)]
-    pub sale: Name,
-    /// Its id within the sale.
-    #[n(1)]
-    pub item: Name,
-    /// Units at creation; a later put with another total is `use_adjust`.
-    #[n(2)]
-    pub total: u32,
-    /// Units that holds may claim beyond the total.
-    #[n(3)]
-    pub oversell_limit: u32,
-    /// The version that the caller saw.
-    #[n(4)]
-    pub if_version: Option<u32>,
-    /// Its seats at creation, for an item of seats: their number is its total, and `total` is not looked at.
-    #[n(8)]
-    pub seats: Option<Vec<SeatDef>>,
-}
-
-/// Add seats to an item, or take some away.
-#[derive(Clone, Debug, PartialEq, Eq, Encode)]
-#[cbor(map)]
-pub struct ItemSeats {
-    /// The sale.
-    #[n(0)]
-    pub sale: Name,
-    /// The item.
-    #[n(1)]
-    pub item: Name,
-    /// Seats to add. One that was removed before comes back if it is described as it was.
-    #[n(2)]
-    pub add: Vec<SeatDef>,
-    /// Seats to take away, by name. One that somebody has stays his, and goes once it is free.
-    #[n(3)]
-    pub remove: Vec<Name>,
-    /// Why, for the ledger.
-    #[n(4)]
-    pub reason: String,
-}
-
-/// Add units to an item, or take some away.
-#[derive(Clone, Debug, PartialEq, Eq, Encode)]
-#[cbor(map)]
-pub struct ItemAdjust {
-    /// The sale.
-    #[n(0)]
-    pub sale: Name,
-    /// The item.
-    #[n(1)]
-    pub item: Name,
-    /// Units to add; negative takes away.
-    #[n(2)]
-    pub by: i64,
-    /// Why, for the ledger.
-    #[n(3)]
-    pub reason: String,
-    /// The total that the caller saw; another one now is `version_mismatch`.
-    #[n(4)]
-    pub if_total: Option<u32>,
-}
-
 /// One line of a new hold.
 #[derive(Clone, Debug, PartialEq, Eq, Encode)]
 #[cbor(map)]
@@ -345,8 +305,11 @@ pub struct LineAsked {
     /// Units, at least 1.
     #[n(1)]
     pub quantity: u32,
+    /// The label whose units it takes (seller); boxed, because it is rare and every command carries the place for it.
+    #[n(2)]
+    pub from: Option<Box<Name>>,
     /// On an item of seats: which ones. None: the best that are free, wherever they are.
-    #[n(4)]
+    #[n(3)]
     pub seats: Option<Box<SeatsAsked>>,
 }
 
@@ -354,7 +317,7 @@ impl LineAsked {
     /// So many units of an item, or of its best seats.
     #[must_use]
     pub const fn units(item: Name, quantity: u32) -> Self {
-        Self { item, quantity, seats: None }
+        Self { item, quantity, from: None, seats: None }
     }
 }
 
@@ -533,18 +496,6 @@ pub struct HoldRelease {
     pub reason: Option<String>,
 }
 
-/// Where cancelled units go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-#[cbor(index_only)]
-pub enum CancelTo {
-    /// On sale again.
-    #[n(0)]
-    Stock,
-    /// Gone: the total shrinks with them.
-    #[n(1)]
-    Destroyed,
-}
-
 /// Give sold units back.
 #[derive(Clone, Debug, PartialEq, Eq, Encode)]
 #[cbor(map)]
@@ -558,9 +509,9 @@ pub struct HoldCancel {
     /// Which units; none: all.
     #[n(2)]
     pub lines: Option<Vec<LinePart>>,
-    /// Where the units go.
+    /// Where the units go; none: where the sale says (`returns_to`), else on sale again.
     #[n(3)]
-    pub to: CancelTo,
+    pub to: Option<CancelTo>,
     /// Why, for the ledger.
     #[n(4)]
     pub reason: String,

@@ -18,7 +18,7 @@ use crate::ids::{Digest16, Name, Role};
 use crate::outcome::SaleState;
 use crate::refusal::Refusal;
 use crate::seats::{SeatDef, SeatNo};
-use crate::units::{ActorIx, HoldNo, ItemIx, SaleIx, Seq, ShopIx, Timestamp};
+use crate::units::{ActorIx, HoldNo, ItemIx, LabelIx, SaleIx, Seq, ShopIx, Timestamp};
 
 /// The format level that this program writes at most and reads at most.
 pub const LEVEL: u16 = 1;
@@ -83,8 +83,17 @@ pub enum Fact {
     /// How long keys live, and how many.
     #[n(18)]
     SettingsChanged(#[n(0)] Settings),
+    /// Units were set aside.
+    #[n(19)]
+    ItemBlocked(#[n(0)] BlockMoved),
+    /// Units that were set aside are on sale again.
+    #[n(20)]
+    ItemUnblocked(#[n(0)] BlockMoved),
+    /// There were not enough units to set aside, or to put on sale again.
+    #[n(21)]
+    BlockRefused(#[n(0)] BlockRefused),
     /// An item got more or fewer seats.
-    #[n(30)]
+    #[n(22)]
     SeatsChanged(#[n(0)] SeatsChanged),
 }
 
@@ -208,23 +217,27 @@ pub struct ItemDefined {
     /// Its id.
     #[n(2)]
     pub name: Name,
-    /// Its total, now.
+    /// Its total, now; 0 where it has no units of its own.
     #[n(3)]
     pub total: u32,
     /// Units that holds may claim beyond the total.
     #[n(4)]
     pub oversell_limit: u32,
-    /// The pools that a unit of it takes from; itself, while nothing is shared.
+    /// The pools that a unit of it takes from, each once: itself, unless it has no units of its own, then those that
+    /// it counts against, directly or through others.
     #[n(5)]
     pub draws: Vec<ItemIx>,
-    /// 1 for a new one, then rising.
+    /// 1 for a new one, then rising; as before where only what it counts against changed.
     #[n(6)]
     pub version: u32,
     /// Who.
     #[n(7)]
     pub by: ActorIx,
+    /// The items that it counts against directly, if any.
+    #[n(8)]
+    pub counts_against: Option<Vec<ItemIx>>,
     /// It is an item of seats; for good.
-    #[n(12)]
+    #[n(9)]
     pub seated: Option<bool>,
 }
 
@@ -252,6 +265,12 @@ pub struct SeatsChanged {
     /// The key.
     #[n(6)]
     pub key: Option<KeyUse>,
+    /// Seats that somebody has and that are not planned any more, after.
+    #[n(7)]
+    pub unplanned: u32,
+    /// Removed seats that were set aside, by block.
+    #[n(8)]
+    pub unblocked: Option<Vec<Draw>>,
 }
 
 /// An item got more or fewer units.
@@ -274,6 +293,70 @@ pub struct ItemAdjusted {
     pub key: Option<KeyUse>,
 }
 
+/// Units were set aside, or put on sale again.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct BlockMoved {
+    /// The item.
+    #[n(0)]
+    pub item: ItemIx,
+    /// For what or whom; a label that its sale did not have is its next one.
+    #[n(1)]
+    pub label: Name,
+    /// Units.
+    #[n(2)]
+    pub quantity: u32,
+    /// Units of the item under the label, after.
+    #[n(3)]
+    pub blocked: u32,
+    /// Who.
+    #[n(4)]
+    pub by: ActorIx,
+    /// The key.
+    #[n(5)]
+    pub key: Option<KeyUse>,
+    /// On an item of seats: which ones.
+    #[n(6)]
+    pub seats: Option<Vec<SeatNo>>,
+}
+
+/// There were not enough units to set aside, or to put on sale again.
+#[derive(Clone, Debug, PartialEq, Encode, Decode)]
+pub struct BlockRefused {
+    /// The item.
+    #[n(0)]
+    pub item: ItemIx,
+    /// For what or whom.
+    #[n(1)]
+    pub label: Name,
+    /// Units that were asked for.
+    #[n(2)]
+    pub quantity: u32,
+    /// What was asked.
+    #[n(3)]
+    pub operation: BlockAct,
+    /// Why not.
+    #[n(4)]
+    pub refusal: Refusal,
+    /// Who.
+    #[n(5)]
+    pub by: ActorIx,
+    /// The key.
+    #[n(6)]
+    pub key: Option<KeyUse>,
+}
+
+/// What can be asked of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum BlockAct {
+    /// `items.block`
+    #[n(0)]
+    Block,
+    /// `items.unblock`
+    #[n(1)]
+    Unblock,
+}
+
 /// Units that move in or out of one pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Draw {
@@ -283,6 +366,9 @@ pub struct Draw {
     /// Units.
     #[n(1)]
     pub quantity: u32,
+    /// The label under which they were set aside before, or are after; none: they are on sale there.
+    #[n(2)]
+    pub label: Option<LabelIx>,
 }
 
 /// A short list of draws.
@@ -334,7 +420,7 @@ pub struct LineTaken {
     #[n(2)]
     pub draws: Draws,
     /// On an item of seats: which ones.
-    #[n(4)]
+    #[n(3)]
     pub seats: Option<Vec<SeatNo>>,
 }
 
@@ -350,6 +436,12 @@ pub struct SeatOut {
     /// Which.
     #[n(2)]
     pub seat: SeatNo,
+    /// The block that it is in from then on.
+    #[n(3)]
+    pub to: Option<LabelIx>,
+    /// It was not planned any more: it is gone with its owner.
+    #[n(4)]
+    pub gone: Option<bool>,
 }
 
 /// Units were claimed.
@@ -416,8 +508,11 @@ pub struct LineWanted {
     /// Units.
     #[n(1)]
     pub quantity: u32,
+    /// Out of this block.
+    #[n(2)]
+    pub from: Option<LabelIx>,
     /// The seats that were asked for by name.
-    #[n(4)]
+    #[n(3)]
     pub seats: Option<Vec<SeatNo>>,
 }
 
@@ -522,7 +617,7 @@ pub struct HoldReleased {
     #[n(3)]
     pub superseded_by: Option<HoldNo>,
     /// Which seats, of the lines that have some.
-    #[n(6)]
+    #[n(4)]
     pub seats: Option<Vec<SeatOut>>,
 }
 
@@ -549,6 +644,9 @@ pub struct HoldsExpired {
     /// Into which pools, all together.
     #[n(1)]
     pub moves: Vec<Draw>,
+    /// Which seats, of the holds that have some.
+    #[n(2)]
+    pub seats: Option<Vec<SeatOut>>,
 }
 
 /// Sold units came back.
@@ -563,11 +661,11 @@ pub struct HoldCancelled {
     /// Out of which pools' sold units.
     #[n(2)]
     pub moves: Draws,
-    /// Where to.
+    /// Where to; a label that the sale did not have is its next one.
     #[n(3)]
     pub to: CancelTo,
     /// Which seats, of the lines that have some.
-    #[n(6)]
+    #[n(4)]
     pub seats: Option<Vec<SeatOut>>,
 }
 
@@ -693,6 +791,9 @@ impl Fact {
             Self::KeyRepeated(_) => "key.repeated",
             Self::LossAccepted(_) => "loss.accepted",
             Self::SettingsChanged(_) => "settings.changed",
+            Self::ItemBlocked(_) => "item.blocked",
+            Self::ItemUnblocked(_) => "item.unblocked",
+            Self::BlockRefused(_) => "block.refused",
             Self::SeatsChanged(_) => "item.seats_changed",
         }
     }

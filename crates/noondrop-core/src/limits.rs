@@ -16,8 +16,12 @@ pub const TOTAL_MAX: u32 = 1_000_000_000;
 pub const METADATA_BYTES_MAX: usize = 2_048;
 /// Longest time to live that a seller or an admin may give a hold: 400 days.
 pub const TTL_SECONDS_MAX: u32 = 400 * 24 * 3_600;
-/// Most pools that one item may draw on.
+/// Most other items that one item may count against, those that follow included.
 pub const DRAWS_MAX: usize = 8;
+/// Most labels under which one item may have units set aside.
+pub const ITEM_LABELS_MAX: usize = 32;
+/// Most labels that one sale may ever use.
+pub const SALE_LABELS_MAX: usize = 1_000;
 /// Most limits in one sale.
 pub const SALE_LIMITS_MAX: usize = 32;
 /// Most items in one sale.

@@ -10,7 +10,7 @@ use smallvec::SmallVec;
 use crate::command::SaleTerms;
 use crate::ids::{HoldId, Name};
 use crate::refusal::Refusal;
-use crate::units::{Fence, HoldNo, ItemIx, SaleIx, ShopIx, Timestamp};
+use crate::units::{Fence, HoldNo, ItemIx, LabelIx, SaleIx, ShopIx, Timestamp};
 
 /// What was decided.
 #[derive(Clone, Debug, PartialEq)]
@@ -197,6 +197,9 @@ pub struct Line {
     /// Units given back after they were sold.
     #[n(4)]
     pub cancelled: u32,
+    /// The block that it took them from, if it did.
+    #[n(5)]
+    pub from: Option<LabelIx>,
 }
 
 impl Line {
@@ -248,9 +251,29 @@ pub struct ItemView {
     /// The command made it (and did not just change it).
     #[n(5)]
     pub created: bool,
-    /// It is an item of seats.
+    /// It has no units of its own: it draws only on what it counts against.
     #[n(6)]
+    pub is_view: bool,
+    /// The items that it counts against directly.
+    #[n(7)]
+    pub counts_against: Vec<ItemIx>,
+    /// Units set aside, by label; they add up to what is blocked.
+    #[n(8)]
+    pub blocks: Vec<BlockView>,
+    /// It is an item of seats.
+    #[n(9)]
     pub seated: bool,
+}
+
+/// Units of an item that are set aside under one label.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct BlockView {
+    /// For what or whom.
+    #[n(0)]
+    pub label: Name,
+    /// Units.
+    #[n(1)]
+    pub quantity: u32,
 }
 
 /// The account of a pool of units (RULES R8): `available + held + sold + blocked == total + oversold`.

@@ -66,6 +66,20 @@ bugs! {
     SumSkipsExtras,
     /// A turn is taken at its time though more is due than it takes.
     TimeDoesNotLag,
+    /// A line takes from its first pool and from none that its item counts against.
+    OwnPoolOnly,
+    /// Lines on different items are not summed on the pool that they share.
+    SharesAlone,
+    /// Limits per buyer look at the item that a line names and not at what it draws on.
+    LimitsCountLines,
+    /// What an item counts against may change while its units are held or sold.
+    SharesChange,
+    /// What was held out of a block goes on sale when it comes back.
+    BlockToStock,
+    /// A line out of a block takes units that are on sale.
+    BlockPassedOver,
+    /// A sale's rule for what comes back is forgotten.
+    ReturnsForgotten,
     /// A seat that somebody has is given again to whoever names it.
     SeatGivenTwice,
     /// A line may pick a seat that another line of its hold has.

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use minicbor::{Decode, Encode};
 
 use crate::ids::{HoldId, Name};
-use crate::units::{ItemIx, Timestamp};
+use crate::units::{ItemIx, LabelIx, Timestamp};
 
 /// Why a command was refused. The order of the variants is the order in which they are looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -161,7 +161,7 @@ pub enum Refusal {
 /// Why one line does not fit, with the counts of that moment.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct LineRefusal {
-    /// The line, from 1.
+    /// The line, from 1; 0 where the path names the item.
     #[n(0)]
     pub line: u8,
     /// The item that it names.
@@ -188,8 +188,11 @@ pub struct LineRefusal {
     /// When enough of the holds will have lapsed; none: not known.
     #[n(8)]
     pub may_free_at: Option<Timestamp>,
-    /// The seats that somebody else has, of those asked for by name; at most 32 of them.
+    /// The block that did not have enough, where it was one.
     #[n(9)]
+    pub from: Option<LabelIx>,
+    /// The seats that somebody else has, of those asked for by name; at most 32 of them.
+    #[n(10)]
     pub seats: Option<Vec<SeatLack>>,
 }
 

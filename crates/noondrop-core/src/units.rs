@@ -46,6 +46,10 @@ number!(
     ItemIx(u32)
 );
 number!(
+    /// Place of a label in its sale's list of labels, under which units are set aside.
+    LabelIx(u16)
+);
+number!(
     /// Place of a principal in the log's list of those who ever acted.
     ActorIx(u32)
 );

@@ -42,15 +42,17 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         extensions_max: 2,
         live_holds_per_buyer: None,
         limits: Vec::new(),
+        returns_to: None,
     };
     ask(&handle, None, Act::SalePut(SalePut { sale: sale.clone(), terms, if_version: None }))?;
     let pool = ItemPut {
         sale: sale.clone(),
         item: item.clone(),
-        total: 500,
+        total: Some(500),
         oversell_limit: 0,
         if_version: None,
         seats: None,
+        counts_against: None,
     };
     ask(&handle, None, Act::ItemPut(pool))?;
     ask(&handle, None, Act::SaleMove(SaleMove { sale: sale.clone(), to: SaleStep::Publish }))?;

@@ -164,8 +164,8 @@ impl Oracle {
             Act::SaleMove(step) => self.judge_move(command, step, at),
             Act::ItemPut(put) => self.judge_item(command, put),
             Act::ItemAdjust(adjust) => self.judge_adjust(command, adjust),
-            // No item here has seats.
-            Act::ItemSeats(_) => Err(invalid("item")),
+            // Nobody has seats or sets units aside here yet.
+            Act::ItemSeats(_) | Act::ItemBlock(_) | Act::ItemUnblock(_) => Err(invalid("item")),
             Act::HoldCreate(create) => self.judge_create(command, create, at),
             Act::HoldConfirm(confirm) => self.judge_confirm(command, confirm, at),
             Act::HoldExtend(extend) => self.judge_extend(command, extend, at),
@@ -359,6 +359,9 @@ impl Oracle {
             quarantined: false,
             created: false,
             seated: false,
+            is_view: false,
+            counts_against: Vec::new(),
+            blocks: Vec::new(),
         }
     }
 }

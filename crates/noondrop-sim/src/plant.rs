@@ -35,6 +35,17 @@ pub enum Plant {
 /// together with a second bug. The core's own tests have them.
 const BEYOND_SMALL_WORLDS: [Bug; 2] = [Bug::TimeDoesNotLag, Bug::SumSkipsExtras];
 
+/// Rules of stock that items share or that is set aside: nobody does that here yet. The core's own tests have them.
+const NOT_SIMULATED: [Bug; 7] = [
+    Bug::OwnPoolOnly,
+    Bug::SharesAlone,
+    Bug::LimitsCountLines,
+    Bug::SharesChange,
+    Bug::BlockToStock,
+    Bug::BlockPassedOver,
+    Bug::ReturnsForgotten,
+];
+
 const TURNS: [Planted; 7] = [
     Planted::AnswerBeforeAppend,
     Planted::UnknownIsWritten,
@@ -60,7 +71,9 @@ impl Plant {
     /// Every planted bug that a simulation must find.
     #[must_use]
     pub fn all() -> Vec<Self> {
-        let rules = Bug::ALL.iter().copied().filter(|bug| !BEYOND_SMALL_WORLDS.contains(bug));
+        let rules = Bug::ALL.iter().copied();
+        let rules = rules.filter(|bug| !BEYOND_SMALL_WORLDS.contains(bug));
+        let rules = rules.filter(|bug| !NOT_SIMULATED.contains(bug));
         rules.map(Self::Rule).chain(TURNS.map(Self::Turn)).chain(AROUND).collect()
     }
 

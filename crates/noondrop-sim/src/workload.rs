@@ -69,10 +69,11 @@ impl Workload {
                 acts.push(Act::ItemPut(ItemPut {
                     sale: name(sale),
                     item: name(item),
-                    total: u32::try_from(self.dice.below(9)).expect("small"),
+                    total: Some(u32::try_from(self.dice.below(9)).expect("small")),
                     oversell_limit: u32::try_from(self.dice.below(3)).expect("small"),
                     if_version: None,
                     seats: None,
+                    counts_against: None,
                 }));
             }
             acts.push(Act::SaleMove(SaleMove { sale: name(sale), to: SaleStep::Publish }));
@@ -112,6 +113,7 @@ impl Workload {
             extensions_max: u8::try_from(dice.below(3)).expect("small"),
             live_holds_per_buyer: dice.chance(300).then(|| seconds(1, 3, dice)),
             limits,
+            returns_to: None,
         }
     }
 
@@ -334,7 +336,7 @@ impl Workload {
             hold: known.id,
             fence: self.fence(&known),
             lines: self.parts(&known),
-            to: if self.dice.chance(250) { CancelTo::Destroyed } else { CancelTo::Stock },
+            to: Some(if self.dice.chance(250) { CancelTo::Destroyed } else { CancelTo::Stock }),
             reason: "refund".into(),
         });
         Some(self.sealed(digester, principal("till", Role::Seller), act))
@@ -378,10 +380,11 @@ impl Workload {
             4 => Act::ItemPut(ItemPut {
                 sale,
                 item: name(self.dice.text(&ITEMS)),
-                total: u32::try_from(self.dice.below(9)).expect("small"),
+                total: Some(u32::try_from(self.dice.below(9)).expect("small")),
                 oversell_limit: u32::try_from(self.dice.below(3)).expect("small"),
                 if_version: None,
                 seats: None,
+                counts_against: None,
             }),
             n => {
                 use SaleStep::{Close, Pause, Publish, Reopen, Resume};
@@ -405,6 +408,7 @@ impl Workload {
             extensions_max: 0,
             live_holds_per_buyer: None,
             limits: Vec::new(),
+            returns_to: None,
         };
         let step = |to| Act::SaleMove(SaleMove { sale: name(sale), to });
         let put = Act::SalePut(SalePut { sale: name(sale), terms, if_version: None });
@@ -447,6 +451,8 @@ fn target_of(act: &Act) -> String {
         Act::HoldRelease(act) => act.hold.to_string(),
         Act::HoldCancel(act) => act.hold.to_string(),
         Act::ItemAdjust(act) => format!("{}/{}", act.sale, act.item),
+        Act::ItemBlock(act) => format!("{}/{}", act.sale, act.item),
+        Act::ItemUnblock(act) => format!("{}/{}", act.sale, act.item),
         Act::ItemPut(act) => format!("{}/{}", act.sale, act.item),
         Act::ItemSeats(act) => format!("{}/{}", act.sale, act.item),
         Act::SalePut(act) => act.sale.to_string(),

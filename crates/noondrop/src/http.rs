@@ -3,8 +3,8 @@
 //! # Layout
 //!
 //! * [`app`]: what every handler has; how a command goes in and an answer comes out
-//! * [`holds`] · [`define`]: shops, sales, items · [`ledger`]: the log, read by [`reading`] · [`operations`]: for those
-//!   who run it · [`seats`]: those of an item
+//! * [`holds`] · [`define`]: shops, sales, items · [`blocks`]: units set aside · [`seats`]: those of an item ·
+//!   [`ledger`]: the log, read by [`reading`] · [`operations`]: for those who run it
 //! * [`body`] · [`keys`] · [`origin`]: reading requests · [`render`]: writing answers
 //! * [`codes`] · [`problem`] · [`error`]: the one mapping from refusals and faults to answers
 //! * [`server`]: one runtime per core, connections, shutting down
@@ -12,6 +12,7 @@
 //! All routes are in [`router`], and all layers, outermost last.
 
 pub mod app;
+pub mod blocks;
 pub mod body;
 pub mod codes;
 pub mod define;
@@ -66,6 +67,8 @@ pub fn router(app: &Arc<App>, extra: Extra) -> Router {
         .route(&format!("{item}/seats"), post(seats::change).layer(large).get(seats::list))
         .route(&format!("{item}/seats/{{seat}}"), get(seats::get))
         .route(&format!("{item}/adjust"), post(define::item_adjust))
+        .route(&format!("{item}/block"), post(blocks::item_block).layer(large))
+        .route(&format!("{item}/unblock"), post(blocks::item_unblock).layer(large))
         .route("/v1/sales/{sale}/{step}", post(define::sale_move))
         .route("/v1/ledger", get(ledger::ledger))
         .route("/v1/ledger/head", get(ledger::head))

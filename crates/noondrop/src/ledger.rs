@@ -2,8 +2,8 @@
 
 use noondrop_core::seats::SeatNo;
 use noondrop_core::{
-    ActorIx, Catalog, Draw, Entry, Fact, HoldNo, HoldTouched, ItemIx, KeyUse, LineMoved, Refusal,
-    SaleIx, SeatOut, Seq,
+    ActorIx, CancelTo, Catalog, Draw, Entry, Fact, HoldNo, HoldTouched, ItemIx, KeyUse, LabelIx,
+    LineMoved, Refusal, SaleIx, SeatOut, Seq,
 };
 use serde_json::{Value, json};
 
@@ -90,7 +90,26 @@ impl Names<'_> {
     }
 
     fn draws(self, draws: &[Draw]) -> Value {
-        draws.iter().map(|draw| self.draw(*draw)).collect()
+        let draw = |draw: &Draw| {
+            let value = json!({"item": self.item(draw.pool), "quantity": draw.quantity});
+            self.with_label(value, draw.pool, draw.label)
+        };
+        draws.iter().map(draw).collect()
+    }
+
+    /// A value with the label of a block, where one is meant.
+    fn with_label(self, value: Value, item: ItemIx, label: Option<LabelIx>) -> Value {
+        match label {
+            None => value,
+            Some(label) => joined(value, json!({"label": self.label(item, label)})),
+        }
+    }
+
+    fn label(self, item: ItemIx, label: LabelIx) -> Value {
+        let item = self.catalog.items.get(item.0 as usize);
+        let sale = item.and_then(|item| self.catalog.sales.get(item.sale.0 as usize));
+        let label = sale.and_then(|sale| sale.labels.get(usize::from(label.0)));
+        label.map_or(Value::Null, |label| label.as_str().into())
     }
 
     fn touched(self, touched: &HoldTouched) -> Value {
@@ -125,6 +144,8 @@ impl Names<'_> {
                     "available": line.available,
                     "held": line.held,
                     "most": line.most,
+                    "limited_by": line.limited_by.map(|pool| self.item(pool)),
+                    "from": line.from.map(|label| self.label(line.item, label)),
                 })
             })
             .collect();
@@ -205,6 +226,7 @@ fn definition(fact: &Fact, names: Names<'_>) -> Option<Value> {
             "item": item.name.as_str(),
             "total": item.total,
             "oversell_limit": item.oversell_limit,
+            "draws": item.draws.iter().map(|pool| names.item(*pool)).collect::<Value>(),
             "version": item.version,
             "by": names.actor(item.by),
         }),
@@ -223,6 +245,24 @@ fn definition(fact: &Fact, names: Names<'_>) -> Option<Value> {
             "total": seats.total,
             "by": names.actor(seats.by),
             "key": key(seats.key),
+        }),
+        Fact::ItemBlocked(moved) | Fact::ItemUnblocked(moved) => json!({
+            "item": names.item(moved.item),
+            "label": moved.label.as_str(),
+            "quantity": moved.quantity,
+            "blocked": moved.blocked,
+            "seats": moved.seats.as_ref().map(|seats| names.seats(moved.item, seats)),
+            "by": names.actor(moved.by),
+            "key": key(moved.key),
+        }),
+        Fact::BlockRefused(refused) => json!({
+            "item": names.item(refused.item),
+            "label": refused.label.as_str(),
+            "quantity": refused.quantity,
+            "operation": format!("{:?}", refused.operation).to_lowercase(),
+            "refusal": names.refusal(&refused.refusal),
+            "by": names.actor(refused.by),
+            "key": key(refused.key),
         }),
         _ => return None,
     })
@@ -269,7 +309,7 @@ fn attempt(fact: &Fact, names: Names<'_>) -> Option<Value> {
                     if let Some(seats) = &line.seats {
                         value["seats"] = names.seats(line.item, seats);
                     }
-                    value
+                    names.with_label(value, line.item, line.from)
                 })
                 .collect();
             json!({
@@ -324,9 +364,10 @@ fn change(fact: &Fact, names: Names<'_>) -> Value {
             json!({
                 "lines": parts(&fact.lines),
                 "moves": names.draws(&fact.moves),
-                "to": match fact.to {
-                    noondrop_core::CancelTo::Stock => "stock",
-                    noondrop_core::CancelTo::Destroyed => "destroyed",
+                "to": match &fact.to {
+                    CancelTo::Stock => json!("stock"),
+                    CancelTo::Destroyed => json!("destroyed"),
+                    CancelTo::Block(label) => json!(label.as_str()),
                 },
                 "seats": names.seats_out(fact.seats.as_deref()),
             }),

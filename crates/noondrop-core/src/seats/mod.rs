@@ -69,8 +69,8 @@ use crate::ids::Name;
 use crate::index::Index;
 
 pub use self::seat::{
-    AddError, LabelIx, SEAT_NAME_BYTES_MAX, SEAT_TAGS_MAX, SEAT_ZONES_MAX, SEATS_MAX, SeatDef,
-    SeatNo, SeatState, SeatTotals, SeatView, SectionIx, TagSet, WHEELCHAIR, ZoneIx,
+    AddError, SEAT_NAME_BYTES_MAX, SEAT_TAGS_MAX, SEAT_ZONES_MAX, SEATS_MAX, SeatDef, SeatNo,
+    SeatState, SeatTotals, SeatView, SectionIx, TagSet, WHEELCHAIR, ZoneIx,
 };
 pub use self::wish::{Found, NotFound, Wish};
 

@@ -7,7 +7,7 @@ use core::fmt;
 use minicbor::{Decode, Encode};
 
 use crate::ids::Name;
-use crate::units::HoldNo;
+use crate::units::{HoldNo, LabelIx};
 
 /// Longest name of a seat, in bytes.
 pub const SEAT_NAME_BYTES_MAX: usize = 32;
@@ -47,11 +47,6 @@ number!(
     /// Place of a price zone in its map's list, in the order in which they first came up.
     ZoneIx(u16)
 );
-number!(
-    /// A label of blocked seats; whoever keeps the labels' names gives the numbers. `u16::MAX` is none.
-    LabelIx(u16)
-);
-
 impl SeatNo {
     pub(super) const fn at(self) -> usize {
         self.0 as usize

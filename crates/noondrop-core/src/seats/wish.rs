@@ -4,7 +4,8 @@ use core::fmt;
 
 use smallvec::SmallVec;
 
-use super::seat::{LabelIx, Seat, SeatNo, SeatState, SectionIx, TagSet, ZoneIx};
+use super::seat::{Seat, SeatNo, SeatState, SectionIx, TagSet, ZoneIx};
+use crate::units::LabelIx;
 
 /// Seats that were found.
 pub type Found = SmallVec<[SeatNo; 8]>;

@@ -45,6 +45,9 @@ impl State {
         if self.books.sales[hold.sale.0 as usize].counts_buyers() {
             self.count_usage(hold, 1);
         }
+        for line in &hold.lines {
+            self.books.claimed[line.item.0 as usize] += u64::from(line.held) + u64::from(line.sold);
+        }
         if let Some(reference) = hold.reference().filter(|_| hold.keeps_reference()) {
             self.references.insert(reference, hold.no);
         }
@@ -58,6 +61,9 @@ impl State {
         }
         if self.books.sales[hold.sale.0 as usize].counts_buyers() {
             self.count_usage(hold, -1);
+        }
+        for line in &hold.lines {
+            self.books.claimed[line.item.0 as usize] -= u64::from(line.held) + u64::from(line.sold);
         }
         if let Some(reference) = hold.reference().filter(|_| hold.keeps_reference())
             && self.references.get(&reference) == Some(&hold.no)

@@ -5,15 +5,15 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::books::{ActorEntry, Item, Sale, Shop};
-use super::hold::{HeldSeat, Hold, Payment, fresh_line};
+use super::hold::{HeldSeat, Hold, Payment};
 use super::keys::{KeyOutcome, Recorded};
 use super::turn::{Change, Touched};
 use super::{LogIdentity, State, sum};
 use crate::command::{CancelTo, KeyUse};
 use crate::fact::{
-    Draw, Entry, Fact, HoldActRefused, HoldCancelled, HoldConfirmed, HoldCreated, HoldExtended,
-    HoldRefused, HoldReleased, HoldTouched, HoldsExpired, ItemAdjusted, ItemDefined, LogStarted,
-    Private, SeatsChanged,
+    BlockAct, Draw, Entry, Fact, HoldActRefused, HoldCancelled, HoldConfirmed, HoldCreated,
+    HoldExtended, HoldRefused, HoldReleased, HoldTouched, HoldsExpired, ItemAdjusted, ItemDefined,
+    LineTaken, LogStarted, Private, SaleDefined, SeatsChanged,
 };
 use crate::ids::HoldId;
 use crate::limits::TURN_HOLDS_MAX;
@@ -38,7 +38,7 @@ impl fmt::Display for Misfit {
 
 impl core::error::Error for Misfit {}
 
-type Fits = Result<(), &'static str>;
+pub(super) type Fits = Result<(), &'static str>;
 
 impl State {
     /// Changes the state by one fact, within the open turn.
@@ -60,25 +60,20 @@ impl State {
                 self.apply_shop(fact.shop, Shop { name: fact.name.clone(), live: fact.live })
             }
             Fact::ActorSeen(fact) => self.apply_actor(fact),
-            Fact::SaleDefined(fact) => {
-                let state = self.books.sales.get(fact.sale.0 as usize).map(|sale| sale.state);
-                self.apply_sale(
-                    fact.sale,
-                    Sale {
-                        shop: fact.shop,
-                        name: fact.name.clone(),
-                        terms: fact.terms.clone(),
-                        version: fact.version,
-                        state: state.unwrap_or(SaleState::Draft),
-                    },
-                )
-            }
+            Fact::SaleDefined(fact) => self.apply_sale_defined(fact),
             Fact::SaleMoved(fact) => match self.books.sales.get(fact.sale.0 as usize).cloned() {
                 Some(sale) => self.apply_sale(fact.sale, Sale { state: fact.state, ..sale }),
                 None => Err("no such sale"),
             },
             Fact::ItemDefined(fact) => self.apply_item(fact),
             Fact::ItemAdjusted(fact) => self.apply_adjusted(fact),
+            Fact::ItemBlocked(fact) => self.apply_blocked(fact, BlockAct::Block),
+            Fact::ItemUnblocked(fact) => self.apply_blocked(fact, BlockAct::Unblock),
+            Fact::BlockRefused(fact) => {
+                let refusal = || KeyOutcome::Recorded(Recorded::Refused(fact.refusal.clone()));
+                self.record_key(fact.key, refusal);
+                Ok(())
+            }
             Fact::HoldCreated(fact) => self.apply_created(fact, private),
             Fact::HoldRefused(fact) => {
                 self.apply_refused(fact);
@@ -136,6 +131,23 @@ impl State {
         Ok(())
     }
 
+    fn apply_sale_defined(&mut self, fact: &SaleDefined) -> Fits {
+        let old = self.books.sales.get(fact.sale.0 as usize);
+        let entry = Sale {
+            shop: fact.shop,
+            name: fact.name.clone(),
+            terms: fact.terms.clone(),
+            version: fact.version,
+            state: old.map_or(SaleState::Draft, |sale| sale.state),
+            labels: old.and_then(|sale| sale.labels.clone()),
+        };
+        self.apply_sale(fact.sale, entry)?;
+        if let Some(returns) = &fact.terms.returns_to {
+            self.intern_label(fact.sale, &returns.label);
+        }
+        Ok(())
+    }
+
     fn apply_sale(&mut self, sale: SaleIx, entry: Sale) -> Fits {
         if sale > self.books.next_sale() || entry.shop >= self.books.next_shop() {
             return Err("its number is not the next one, or its shop is unknown");
@@ -147,15 +159,22 @@ impl State {
     }
 
     fn apply_item(&mut self, fact: &ItemDefined) -> Fits {
-        let known = |pool: &ItemIx| *pool <= self.books.next_item();
-        if fact.item > self.books.next_item() || !fact.draws.iter().all(known) {
+        let known = |pool: &ItemIx| *pool < self.books.next_item() || *pool == fact.item;
+        let shared = fact.counts_against.iter().flatten();
+        if fact.item > self.books.next_item() || !fact.draws.iter().chain(shared).all(known) {
             return Err("its number is not the next one, or it draws on an unknown pool");
         }
-        if fact.sale >= self.books.next_sale() {
-            return Err("no such sale");
+        if fact.sale >= self.books.next_sale() || fact.draws.is_empty() {
+            return Err("no such sale, or it draws on nothing");
         }
         let place = fact.item.0 as usize;
         let old = self.books.items.get(place).cloned();
+        // What units took is known from their item: it is the same for all of them, until they are back.
+        let claimed = self.books.claimed.get(place).is_some_and(|units| *units > 0);
+        let changes = old.as_ref().is_some_and(|old| old.draws != fact.draws);
+        if claimed && changes && !planted::is(Bug::SharesChange) {
+            return Err("units of it are held or sold, so it draws on what it did");
+        }
         let quarantined = old.as_ref().is_some_and(|old| old.quarantined);
         self.turn.journal.push(Change::Item(fact.item, old.map(Box::new)));
         let entry = Item {
@@ -164,6 +183,7 @@ impl State {
             version: fact.version,
             draws: fact.draws.clone(),
             quarantined,
+            counts_against: fact.counts_against.clone(),
             seated: fact.seated.unwrap_or(false),
         };
         if entry.seated {
@@ -210,12 +230,14 @@ impl State {
             self.move_units(&line.draws, |counts, q| {
                 Some(Counts { held: counts.held.checked_add(q)?, ..counts })
             })?;
+            self.move_blocked(&line.draws, u32::checked_sub)?;
             if let Some(seats) = &line.seats {
                 if seats.len() != line.quantity as usize {
                     return Err("it has another number of seats than of units");
                 }
+                let from = line.draws.first().and_then(|draw| draw.label);
                 for &seat in seats {
-                    self.own_seat(line.item, seat, fact.hold)?;
+                    self.own_seat(line.item, seat, fact.hold, from)?;
                 }
             }
         }
@@ -279,7 +301,7 @@ impl State {
             extensions: fact.extensions,
             extensions_used: 0,
             live: self.books.shops[self.books.sales[fact.sale.0 as usize].shop.0 as usize].live,
-            lines: fact.lines.iter().map(|line| fresh_line(line.item, line.quantity)).collect(),
+            lines: fact.lines.iter().map(LineTaken::fresh).collect(),
             extra: None,
         };
         if let Some(reference) = fact.reference {
@@ -355,6 +377,7 @@ impl State {
             hold.extra_mut().superseded_by = Some(by);
         }
         self.give_back_held(&fact.moves)?;
+        self.move_blocked(&fact.moves, u32::checked_add)?;
         if let Some(seats) = &fact.seats {
             self.give_seats_back(&mut hold, seats, SeatKept::Released, false)?;
         }
@@ -363,38 +386,42 @@ impl State {
     }
 
     fn apply_expired(&mut self, fact: &HoldsExpired) -> Fits {
+        let mut lapsed = 0;
         for (no, previous) in fact.holds() {
             let touched = HoldTouched { hold: no, previous, by: ActorIx::SYSTEM, key: None };
             let mut hold = self.touched(&touched, HoldState::Active)?;
             if hold.expires_at > self.turn.moment.at {
                 return Err("a hold would lapse before its end");
             }
-            if !planted::is(Bug::LapsedSeatsKept) {
-                self.give_all_seats_back(&hold)?;
-            }
+            lapsed += hold.kept_seats().count();
             hold.expire();
             self.replace(&hold);
         }
-        self.give_back_held(&fact.moves)
+        self.give_back_held(&fact.moves)?;
+        self.move_blocked(&fact.moves, u32::checked_add)?;
+        if planted::is(Bug::LapsedSeatsKept) {
+            return Ok(());
+        }
+        self.give_lapsed_seats_back(fact.seats.as_deref().unwrap_or_default(), lapsed)
     }
 
     fn apply_cancelled(&mut self, fact: &HoldCancelled) -> Fits {
         let mut hold = self.touched(&fact.touched, HoldState::Confirmed)?;
         hold.cancel(&fact.lines).ok_or("it gives back more than the hold has")?;
+        if let CancelTo::Block(label) = &fact.to {
+            self.intern_label(hold.sale, label);
+        }
+        let keeps = fact.to != CancelTo::Destroyed && !planted::is(Bug::CancelShrinks);
         for draw in fact.moves.iter() {
             // Of an item of seats the total goes with each seat, below.
-            let seated = self.seating.map(draw.pool).is_some();
+            let keeps = keeps || self.seating.map(draw.pool).is_some();
             self.change_counts(draw.pool, |counts| {
-                let total = match fact.to {
-                    CancelTo::Stock if !planted::is(Bug::CancelShrinks) => counts.total,
-                    CancelTo::Destroyed if seated => counts.total,
-                    CancelTo::Stock | CancelTo::Destroyed => {
-                        counts.total.saturating_sub(draw.quantity)
-                    }
-                };
+                let gone = if keeps { 0 } else { draw.quantity };
+                let total = counts.total.saturating_sub(gone);
                 Some(Counts { sold: counts.sold.checked_sub(draw.quantity)?, total, ..counts })
             })?;
         }
+        self.move_blocked(&fact.moves, u32::checked_add)?;
         if let Some(seats) = &fact.seats {
             let destroyed = fact.to == CancelTo::Destroyed;
             self.give_seats_back(&mut hold, seats, SeatKept::Cancelled, destroyed)?;
@@ -494,7 +521,7 @@ impl State {
         Ok(())
     }
 
-    fn record_key(&mut self, key: Option<KeyUse>, outcome: impl FnOnce() -> KeyOutcome) {
+    pub(super) fn record_key(&mut self, key: Option<KeyUse>, outcome: impl FnOnce() -> KeyOutcome) {
         if let Some(key) = key {
             let inserted = self.keys.insert(key, &outcome(), self.turn.moment.at);
             self.turn.journal.push(Change::Key(inserted));

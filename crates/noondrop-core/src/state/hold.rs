@@ -8,7 +8,7 @@ use minicbor::{Decode, Encode};
 use smallvec::SmallVec;
 
 use crate::command::LinePart;
-use crate::fact::{LineMoved, SeatOut};
+use crate::fact::{LineMoved, LineTaken, SeatOut};
 use crate::ids::{Digest16, HoldId};
 use crate::outcome::{HoldState, Line, SeatKept};
 use crate::planted::{self, Bug};
@@ -34,7 +34,7 @@ pub(super) struct Extra {
     #[n(5)]
     pub(super) released_before: Option<Vec<u32>>,
     /// The seats that it ever had, in the order of its lines.
-    #[n(8)]
+    #[n(6)]
     pub(super) seats: Option<Vec<HeldSeat>>,
 }
 
@@ -262,7 +262,7 @@ impl Hold {
             return hold;
         }
         for line in &mut hold.lines {
-            *line = fresh_line(line.item, line.quantity());
+            *line = Line { from: line.from, ..fresh_line(line.item, line.quantity()) };
         }
         hold.state = HoldState::Active;
         hold.extensions_used = 0;
@@ -304,7 +304,15 @@ impl Hold {
 
 /// A line of which nothing has moved yet.
 pub(super) const fn fresh_line(item: ItemIx, quantity: u32) -> Line {
-    Line { item, held: quantity, sold: 0, released: 0, cancelled: 0 }
+    Line { item, held: quantity, sold: 0, released: 0, cancelled: 0, from: None }
+}
+
+impl LineTaken {
+    /// The line that a hold begins with.
+    pub(super) fn fresh(&self) -> Line {
+        let from = self.draws.first().and_then(|draw| draw.label);
+        Line { from, ..fresh_line(self.item, self.quantity) }
+    }
 }
 
 /// The counts of an only line that moved whole with its hold.

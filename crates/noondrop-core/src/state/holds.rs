@@ -175,6 +175,19 @@ impl Holds {
         plain.then(|| (ItemIx(record.item.get()), record.quantity.get()))
     }
 
+    /// The units that a hold claims or owns on its only line, without loading it.
+    pub(super) fn simple_claimed(&self, no: HoldNo) -> Option<(ItemIx, u32)> {
+        let record = self.record(no);
+        let claims = matches!(state_from(record.state), HoldState::Active | HoldState::Confirmed);
+        let plain = record.flags & HAS_LINES == 0 && claims;
+        plain.then(|| (ItemIx(record.item.get()), record.quantity.get()))
+    }
+
+    /// Whether a hold's lines lie in the side map.
+    pub(super) fn has_lines(&self, no: HoldNo) -> bool {
+        self.record(no).flags & HAS_LINES != 0
+    }
+
     pub(super) fn last_seq(&self, no: HoldNo) -> Seq {
         Seq(self.record(no).last_seq.get())
     }
@@ -272,6 +285,11 @@ impl Holds {
 
     pub(super) fn sale_of(&self, no: HoldNo) -> SaleIx {
         SaleIx(self.record(no).sale.get())
+    }
+
+    /// Whether a hold ever had seats.
+    pub(super) fn has_seats(&self, no: HoldNo) -> bool {
+        self.record(no).flags & HAS_EXTRA != 0 && self.extras[&no].seats.is_some()
     }
 
     /// Whether a hold has nothing in the side maps.

@@ -2,8 +2,8 @@
 //!
 //! # Layout
 //!
-//! * [`books`]: shops, sales, items and their accounts · [`holds`]: holds, dense · [`keys`]: idempotency keys ·
-//!   [`lapse`]: when holds end · [`seating`]: who has which seat
+//! * [`books`]: shops, sales, items and their accounts · [`blocks`]: units set aside · [`seating`]: who has which seat ·
+//!   [`holds`]: holds, dense · [`keys`]: idempotency keys · [`lapse`]: when holds end
 //! * [`turn`]: one turn of the log: its moment, the undo journal, `state_sum`
 //! * [`decide`]: from a command to an outcome and facts, changing nothing · [`apply`]: from a fact to a changed state,
 //!   deciding nothing; replay uses only this
@@ -20,6 +20,7 @@ use crate::units::{HoldNo, SaleIx, Timestamp};
 
 mod account;
 mod apply;
+mod blocks;
 mod books;
 mod decide;
 mod hold;

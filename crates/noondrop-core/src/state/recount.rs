@@ -30,6 +30,15 @@ pub enum Violation {
         /// Units owned, and what the account says.
         sold: (u64, u32),
     },
+    /// The units under an item's labels are not what its account calls blocked.
+    Blocked {
+        /// The item.
+        item: ItemIx,
+        /// Units under its labels, and what the account says.
+        blocked: (u64, u32),
+    },
+    /// The units that lines claim of an item are not what is counted for it.
+    Claimed(ItemIx),
     /// A hold's lines and its state tell different stories.
     Hold(HoldNo),
     /// A live hold is past its end.
@@ -62,6 +71,12 @@ impl fmt::Display for Violation {
                 "item #{item}: its holds hold {} and own {} units, its account says {} and {}",
                 held.0, sold.0, held.1, sold.1
             ),
+            Self::Blocked { item, blocked } => write!(
+                f,
+                "item #{item}: {} units are under its labels, its account says {}",
+                blocked.0, blocked.1
+            ),
+            Self::Claimed(item) => write!(f, "item #{item}: its lines claim other units"),
             Self::Hold(no) => write!(f, "hold #{no}: its lines do not fit its state"),
             Self::Lapsed(no) => write!(f, "hold #{no}: still live after its end"),
             Self::Fence(no) => write!(f, "hold #{no}: its fence does not rise"),
@@ -109,6 +124,7 @@ impl State {
                 continue;
             };
             check_account(*item, counts)?;
+            self.check_blocked(*item, counts)?;
             self.check_seats(*item, counts)?;
             let grew = counts.taken() > before.taken();
             if grew && counts.taken() > *cap_max {
@@ -124,6 +140,18 @@ impl State {
             }
         }
         Ok(())
+    }
+
+    fn check_blocked(&self, item: ItemIx, counts: &Counts) -> Result<(), Violation> {
+        // Few have blocks at all, and then few of them.
+        let labels = || self.books.blocks_of(item).map(|(_, units)| u64::from(units)).sum();
+        let sum: u64 = if self.books.blocks.is_empty() { 0 } else { labels() };
+        let blocked = (sum, counts.blocked);
+        if sum == u64::from(counts.blocked) {
+            Ok(())
+        } else {
+            Err(Violation::Blocked { item, blocked })
+        }
     }
 
     fn check_hold(&self, hold: &Hold) -> Result<(), Violation> {
@@ -168,6 +196,7 @@ struct Recount<'a> {
     state: &'a State,
     held: Vec<u64>,
     sold: Vec<u64>,
+    claimed: Vec<u64>,
     usage: BTreeMap<UsageKey, u32>,
     references: BTreeMap<Digest16, HoldNo>,
     queued: BTreeMap<HoldNo, Timestamp>,
@@ -193,6 +222,7 @@ impl<'a> Recount<'a> {
             state,
             held: vec![0; items],
             sold: vec![0; items],
+            claimed: vec![0; items],
             usage: BTreeMap::new(),
             references: BTreeMap::new(),
             queued,
@@ -218,6 +248,7 @@ impl<'a> Recount<'a> {
             }
         }
         for line in &hold.lines {
+            self.claimed[line.item.0 as usize] += u64::from(line.held) + u64::from(line.sold);
             for draw in self.state.books.draws(line.item, 1) {
                 self.held[draw.pool.0 as usize] += u64::from(line.held);
                 self.sold[draw.pool.0 as usize] += u64::from(line.sold);
@@ -239,6 +270,10 @@ impl<'a> Recount<'a> {
         let state = self.state;
         for (item, counts) in (0..).map(ItemIx).zip(&state.books.counts) {
             self.violations.extend(check_account(item, counts).err());
+            self.violations.extend(state.check_blocked(item, counts).err());
+            if self.claimed[item.0 as usize] != state.books.claimed[item.0 as usize] {
+                self.violations.push(Violation::Claimed(item));
+            }
             let held = (self.held[item.0 as usize], counts.held);
             let sold = (self.sold[item.0 as usize], counts.sold);
             if held.0 != u64::from(held.1) || sold.0 != u64::from(sold.1) {

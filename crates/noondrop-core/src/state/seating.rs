@@ -10,16 +10,17 @@ use alloc::vec::Vec;
 
 use smallvec::SmallVec;
 
+use super::apply::Fits;
 use super::hold::Hold;
 use super::recount::Violation;
 use super::turn::Change;
 use super::{State, sum};
 use crate::command::{Act, Command, LineAsked, SeatsAsked};
-use crate::fact::{SeatOut, SeatsChanged};
-use crate::outcome::{Counts, HoldState, SeatKept, SeatOfHold};
+use crate::fact::{BlockAct, BlockMoved, Draws, LineMoved, SeatOut, SeatsChanged};
+use crate::outcome::{Counts, HoldState, Line, SeatKept, SeatOfHold};
 use crate::refusal::SeatStanding;
 use crate::seats::{SeatDef, SeatMap, SeatNames, SeatNo, SeatState, Wish};
-use crate::units::{HoldNo, ItemIx, SaleIx, Seq};
+use crate::units::{HoldNo, ItemIx, LabelIx, SaleIx, Seq};
 
 /// Wishes that are remembered, to see which recur.
 const WISHES_SEEN: usize = 64;
@@ -164,16 +165,20 @@ impl State {
         }
     }
 
-    pub(super) fn apply_seats(&mut self, fact: &SeatsChanged) -> Result<(), &'static str> {
+    pub(super) fn apply_seats(&mut self, fact: &SeatsChanged) -> Fits {
         let item = fact.item;
         let known = self.seating.map(item).ok_or("it is no item of seats")?.len();
-        let (mut total, mut unplanned, mut unblocked) = (0i64, 0i64, 0u32);
+        let (mut total, mut unplanned) = (0i64, 0i64);
+        let mut unblocked: BTreeMap<LabelIx, u32> = BTreeMap::new();
         for &seat in &fact.removed {
             let old = self.seat_state(item, seat).filter(|old| old.planned);
             let old = old.ok_or("it removes a seat that is not there")?;
             total -= 1;
             unplanned += i64::from(old.owner.is_some());
-            unblocked += u32::from(old.owner.is_none() && old.block.is_some());
+            if let (None, Some(label)) = (old.owner, old.block) {
+                *unblocked.entry(label).or_default() += 1;
+                self.change_block(item, label, |units| units.checked_sub(1))?;
+            }
             self.set_seat(item, seat, SeatState { planned: false, block: None, ..old });
         }
         for &seat in &fact.planned {
@@ -203,11 +208,16 @@ impl State {
             self.turn.journal.push(Change::SeatsAdded(item, added));
         }
         debug_assert_eq!(known + fact.added.len(), self.seating.expect(item).len());
+        let told = fact.unblocked.iter().flatten().map(|draw| (draw.label, draw.quantity));
+        if !unblocked.iter().map(|(label, units)| (Some(*label), *units)).eq(told) {
+            return Err("other seats were set aside");
+        }
         self.change_counts(item, |counts| {
             let total = i64::from(counts.total) + total + i64::from(added);
             let total = u32::try_from(total).ok().filter(|total| *total == fact.total)?;
-            let unplanned = u32::try_from(i64::from(counts.unplanned) + unplanned).ok()?;
-            let blocked = counts.blocked.checked_sub(unblocked)?;
+            let unplanned = u32::try_from(i64::from(counts.unplanned) + unplanned).ok();
+            let unplanned = unplanned.filter(|unplanned| *unplanned == fact.unplanned)?;
+            let blocked = counts.blocked.checked_sub(unblocked.values().sum())?;
             Some(Counts { total, unplanned, blocked, ..counts })
         })
     }
@@ -216,32 +226,56 @@ impl State {
         self.seating.map(item)?.state(seat)
     }
 
-    /// A new hold gets a seat.
+    /// Seats are set aside, or put on sale again.
+    pub(super) fn block_seats(&mut self, fact: &BlockMoved, label: LabelIx, act: BlockAct) -> Fits {
+        let seated = self.seating.map(fact.item).is_some();
+        let seats = fact.seats.as_deref().unwrap_or_default();
+        if seated != fact.seats.is_some() || (seated && seats.len() != fact.quantity as usize) {
+            return Err("it has another number of seats than of units");
+        }
+        let (from, to) = match act {
+            BlockAct::Block => (None, Some(label)),
+            BlockAct::Unblock => (Some(label), None),
+        };
+        for &seat in seats {
+            let free = SeatState { block: from, ..SeatState::FREE };
+            if self.seat_state(fact.item, seat) != Some(free) {
+                return Err("a seat is not free, or not in this block");
+            }
+            self.set_seat(fact.item, seat, SeatState { block: to, ..free });
+        }
+        Ok(())
+    }
+
+    /// A new hold gets a seat, out of a block or not.
     pub(super) fn own_seat(
         &mut self,
         item: ItemIx,
         seat: SeatNo,
         hold: HoldNo,
-    ) -> Result<(), &'static str> {
-        let old = self.seat_state(item, seat).filter(|old| old.planned && old.owner.is_none());
-        let old = old.ok_or("a seat is not free")?;
+        from: Option<LabelIx>,
+    ) -> Fits {
+        let free = SeatState { block: from, ..SeatState::FREE };
+        let old = self.seat_state(item, seat).filter(|old| *old == free);
+        let old = old.ok_or("a seat is not free, or not in this block")?;
         self.set_seat(item, seat, SeatState { owner: Some(hold), ..old });
         Ok(())
     }
 
-    /// A hold's seat has no owner any more; how it was. One that is not planned is gone with that.
-    fn leave_seat(
-        &mut self,
-        item: ItemIx,
-        seat: SeatNo,
-        hold: HoldNo,
-        destroyed: bool,
-    ) -> Result<SeatState, &'static str> {
+    /// A hold's seat has no owner any more. One that is not planned is gone with that.
+    fn leave_seat(&mut self, out: &SeatOut, hold: HoldNo, destroyed: bool) -> Fits {
+        let SeatOut { item, seat, to: block, .. } = *out;
         let old = self.seat_state(item, seat).filter(|old| old.owner == Some(hold));
         let old = old.ok_or("the hold does not have this seat")?;
         let planned = old.planned && !destroyed;
-        self.set_seat(item, seat, SeatState { planned, owner: None, ..old });
-        Ok(old)
+        if old.planned == out.gone.unwrap_or(false) {
+            return Err("a seat is gone that is planned, or the other way round");
+        }
+        if !planned && block.is_some() {
+            return Err("a seat that is gone is in no block");
+        }
+        self.set_seat(item, seat, SeatState { planned, owner: None, block });
+        self.forget_seat(item, old, destroyed)
     }
 
     /// Seats leave a hold, one by one.
@@ -251,38 +285,78 @@ impl State {
         out: &[SeatOut],
         kept: SeatKept,
         destroyed: bool,
-    ) -> Result<(), &'static str> {
-        for SeatOut { line, item, seat } in out {
-            let held = hold.seats_mut().iter_mut().find(|held| {
-                held.line == *line && held.seat == *seat && held.kept == SeatKept::Kept
-            });
-            held.ok_or("the hold does not have this seat")?.kept = kept;
-            if hold.lines[usize::from(*line) - 1].item != *item {
+    ) -> Fits {
+        for one in out {
+            let line = usize::from(one.line).checked_sub(1).and_then(|at| hold.lines.get(at));
+            if line.is_none_or(|line| line.item != one.item) {
                 return Err("the hold's line is on another item");
             }
-            let old = self.leave_seat(*item, *seat, hold.no, destroyed)?;
-            self.forget_seat(*item, old, destroyed)?;
+            let held = hold.seats_mut().iter_mut().find(|held| {
+                held.line == one.line && held.seat == one.seat && held.kept == SeatKept::Kept
+            });
+            held.ok_or("the hold does not have this seat")?.kept = kept;
+            self.leave_seat(one, hold.no, destroyed)?;
         }
         Ok(())
     }
 
-    /// All seats that a hold has are free again.
-    pub(super) fn give_all_seats_back(&mut self, hold: &Hold) -> Result<(), &'static str> {
-        let kept: SmallVec<[(ItemIx, SeatNo); 8]> = hold.kept_seats().collect();
-        for (item, seat) in kept {
-            let old = self.leave_seat(item, seat, hold.no, false)?;
-            self.forget_seat(item, old, false)?;
+    /// The seats of lapsed holds are free again, or back in their blocks. `lapsed` counts those that the holds had.
+    pub(super) fn give_lapsed_seats_back(&mut self, out: &[SeatOut], lapsed: usize) -> Fits {
+        if out.len() != lapsed {
+            return Err("it has another number of seats than its holds");
+        }
+        for one in out {
+            let owner = self.seat_state(one.item, one.seat).and_then(|state| state.owner);
+            let ended = |no: &HoldNo| self.holds.is_live_until(*no).is_none();
+            let owner = owner.filter(ended).ok_or("a seat is not that of a lapsed hold")?;
+            self.leave_seat(one, owner, false)?;
         }
         Ok(())
+    }
+
+    /// The seats that parts of a hold give back, each with the block that it goes to, and what all of it moves. A seat
+    /// that is gone goes nowhere.
+    pub(super) fn moves_of(
+        &self,
+        hold: &Hold,
+        parts: &[LineMoved],
+        seats: Option<Vec<SeatOut>>,
+        label_of: impl Fn(&Line) -> Option<LabelIx>,
+    ) -> (Draws, Option<Vec<SeatOut>>) {
+        let mut seats = seats;
+        let mut moved: SmallVec<[(ItemIx, u32, Option<LabelIx>); 2]> = SmallVec::new();
+        for part in parts {
+            let line = &hold.lines[usize::from(part.line) - 1];
+            let mut left = part.quantity;
+            for out in seats.iter_mut().flatten().filter(|out| out.line == part.line) {
+                let planned = self.seat_state(out.item, out.seat).is_some_and(|seat| seat.planned);
+                out.to = label_of(line).filter(|_| planned);
+                out.gone = (!planned).then_some(true);
+                moved.push((line.item, 1, out.to));
+                left -= 1;
+            }
+            moved.push((line.item, left, label_of(line)));
+        }
+        (self.draws_of(moved.into_iter()), seats)
+    }
+
+    /// The seats that a hold has, as they go when it lapses.
+    pub(super) fn all_seats_out(&self, hold: &Hold) -> Option<Vec<SeatOut>> {
+        let kept = hold.seats().iter().filter(|held| held.kept == SeatKept::Kept);
+        let out: Vec<SeatOut> = kept
+            .map(|held| SeatOut {
+                line: held.line,
+                item: hold.lines[usize::from(held.line) - 1].item,
+                seat: held.seat,
+                to: None,
+                gone: None,
+            })
+            .collect();
+        (!out.is_empty()).then_some(out)
     }
 
     /// What a seat that lost its owner changes about its item's total.
-    fn forget_seat(
-        &mut self,
-        item: ItemIx,
-        old: SeatState,
-        destroyed: bool,
-    ) -> Result<(), &'static str> {
+    fn forget_seat(&mut self, item: ItemIx, old: SeatState, destroyed: bool) -> Fits {
         if old.planned && !destroyed {
             return Ok(());
         }
@@ -338,7 +412,9 @@ impl State {
         {
             return;
         }
-        let Some(mut wish) = wish_of(map, asked) else { return };
+        let from = line.from.as_deref();
+        let label = from.map(|label| self.books.sales[sale.0 as usize].label(label));
+        let Some(mut wish) = wish_of(map, asked, label.flatten()) else { return };
         if map.is_prepared(&wish, line.quantity) {
             return;
         }
@@ -367,7 +443,12 @@ impl State {
         let fits = seats.planned == counts.total
             && seats.owned_unplanned == counts.unplanned
             && owned == u64::from(counts.held) + u64::from(counts.sold)
-            && seats.blocked.values().sum::<u32>() == counts.blocked;
+            && seats.blocked.values().sum::<u32>() == counts.blocked
+            && seats
+                .blocked
+                .iter()
+                .map(|(label, units)| (*label, *units))
+                .eq(self.books.blocks_of(item));
         if fits { Ok(()) } else { Err(Violation::Seats(item)) }
     }
 
@@ -398,9 +479,13 @@ impl State {
 }
 
 /// What a line asks of a map; none where no seat can match, as a name is unknown.
-pub(super) fn wish_of(map: &SeatMap, asked: Option<&SeatsAsked>) -> Option<Wish> {
-    let Some(asked) = asked else { return Some(Wish::default()) };
-    let mut wish = Wish { together: asked.together, ..Wish::default() };
+pub(super) fn wish_of(
+    map: &SeatMap,
+    asked: Option<&SeatsAsked>,
+    from_block: Option<LabelIx>,
+) -> Option<Wish> {
+    let Some(asked) = asked else { return Some(Wish { from_block, ..Wish::default() }) };
+    let mut wish = Wish { together: asked.together, from_block, ..Wish::default() };
     if let Some(sections) = &asked.sections {
         let known = sections.iter().filter_map(|section| map.section(section.as_str()));
         wish.sections = known.collect();

@@ -27,8 +27,8 @@ use crate::chunked::Chunked;
 use crate::fact::Settings;
 use crate::ids::Digest16;
 use crate::outcome::{Counts, HoldState, Line};
-use crate::seats::{LabelIx, SeatDef, SeatMap, SeatNo, SeatState};
-use crate::units::{HoldNo, ItemIx, SaleIx, Seq, ShopIx, Timestamp};
+use crate::seats::{SeatDef, SeatMap, SeatNo, SeatState};
+use crate::units::{HoldNo, ItemIx, LabelIx, SaleIx, Seq, ShopIx, Timestamp};
 
 /// Rises with every change of what follows.
 const VERSION: u32 = 2;
@@ -92,6 +92,8 @@ struct Header {
     actors: Vec<ActorEntry>,
     #[n(14)]
     sizes: Sizes,
+    #[n(15)]
+    blocks: Vec<(ItemIx, LabelIx, u32)>,
 }
 
 impl Header {
@@ -99,12 +101,20 @@ impl Header {
     fn is_whole(&self) -> bool {
         let (shops, sales, items) = (self.shops.len(), self.sales.len(), self.items.len());
         let knows = |item: &Item| {
-            let draws = item.draws.iter().all(|pool| (pool.0 as usize) < items);
-            draws && (item.sale.0 as usize) < sales
+            let mut pools = item.draws.iter().chain(item.counts_against());
+            pools.all(|pool| (pool.0 as usize) < items)
+                && !item.draws.is_empty()
+                && (item.sale.0 as usize) < sales
         };
+        let labels = |item: ItemIx| {
+            let sale = self.items.get(item.0 as usize).map(|item| item.sale.0 as usize);
+            sale.and_then(|sale| self.sales.get(sale)).map_or(0, |sale| sale.labels().len())
+        };
+        let mut blocks = self.blocks.iter();
         self.counts.len() == items
             && self.sales.iter().all(|sale| (sale.shop.0 as usize) < shops)
             && self.items.iter().all(knows)
+            && blocks.all(|&(item, label, units)| units > 0 && usize::from(label.0) < labels(item))
     }
 }
 
@@ -239,6 +249,7 @@ impl State {
             counts: books.counts.clone(),
             actors: books.actors.clone(),
             sizes: self.sizes(),
+            blocks: books.blocks.iter().map(|(&(item, label), &n)| (item, label, n)).collect(),
         };
         write_framed(sink, &header);
         write_records(sink, &self.holds.records);
@@ -357,7 +368,12 @@ impl State {
             books.set_item(ItemIx(ix), Some(item));
             state.lapses.add_pool();
         }
+        for sale in (0..books.next_sale().0).map(SaleIx) {
+            books.count_limits(sale);
+        }
         books.counts = header.counts;
+        books.blocks =
+            header.blocks.into_iter().map(|(item, label, n)| ((item, label), n)).collect();
         for actor in header.actors {
             books.add_actor(actor);
         }
@@ -429,12 +445,21 @@ impl State {
                 self.lapses.push(draw.pool, end, no);
             }
         }
+        if let Some((item, units)) = self.holds.simple_claimed(no) {
+            self.books.claimed[item.0 as usize] += u64::from(units);
+        }
         let counts_buyers = self.books.sales[sale.0 as usize].counts_buyers();
         if self.holds.is_plain(no) && !counts_buyers {
             return;
         }
         let hold = self.holds.load(no).expect("it was just read");
-        if self.holds.simple_held(no).is_none() && hold.state == HoldState::Active {
+        if self.holds.has_lines(no) {
+            for line in &hold.lines {
+                self.books.claimed[line.item.0 as usize] +=
+                    u64::from(line.held) + u64::from(line.sold);
+            }
+        }
+        if self.holds.has_lines(no) && hold.state == HoldState::Active {
             for line in &hold.lines {
                 for draw in self.books.draws(line.item, line.held) {
                     self.lapses.push(draw.pool, hold.expires_at, no);

@@ -18,8 +18,9 @@ pub(super) const EXTRA: u8 = 9;
 pub(super) const PAYMENT: u8 = 10;
 pub(super) const BUYER: u8 = 11;
 pub(super) const KEY: u8 = 12;
-pub(super) const SEAT: u8 = 13;
-pub(super) const SEAT_STATE: u8 = 14;
+pub(super) const BLOCK: u8 = 13;
+pub(super) const SEAT: u8 = 14;
+pub(super) const SEAT_STATE: u8 = 15;
 
 /// Hash of one entry.
 pub(super) fn entry(kind: u8, id: u64, bytes: &[u8]) -> u128 {

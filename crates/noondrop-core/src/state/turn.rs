@@ -6,17 +6,17 @@ use alloc::vec::Vec;
 use smallvec::SmallVec;
 
 use super::books::{Books, Item, Sale, Shop};
-use super::hold::Hold;
+use super::hold::{From, Hold};
 use super::keys::{Inserted, Retention};
 use super::recount::Violation;
 use super::{NO_HOLD, State};
-use crate::fact::{Draw, Entry, ExpiredRun, Fact, HoldsExpired, SaleMoved, Settings};
+use crate::fact::{Draw, Entry, ExpiredRun, Fact, HoldsExpired, SaleMoved, SeatOut, Settings};
 use crate::ids::Digest16;
 use crate::limits::{TURN_EXPIRES_MAX, TURN_KEY_SWEEP_MAX, TURN_LAPSE_SCAN_MAX};
-use crate::outcome::{Counts, SaleState};
+use crate::outcome::{Counts, Line, SaleState};
 use crate::planted::{self, Bug};
 use crate::seats::{SeatNo, SeatState};
-use crate::units::{ActorIx, HoldNo, ItemIx, SaleIx, Seq, ShopIx, Timestamp};
+use crate::units::{ActorIx, HoldNo, ItemIx, LabelIx, SaleIx, Seq, ShopIx, Timestamp};
 
 /// When and where a turn is decided; all that `decide` knows of the world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,6 +52,7 @@ pub(super) enum Change {
     Sale(SaleIx, Option<Box<Sale>>),
     Item(ItemIx, Option<Box<Item>>),
     Counts(ItemIx, Counts),
+    Block(ItemIx, LabelIx, u32),
     HoldAdded { buyer_added: bool },
     Hold(Box<Hold>),
     Paid(HoldNo),
@@ -193,6 +194,7 @@ impl State {
     fn expiry_of(&self, due: &[HoldNo]) -> HoldsExpired {
         let mut runs: Vec<ExpiredRun> = Vec::new();
         let mut moves: Vec<Draw> = Vec::new();
+        let mut seats: Vec<SeatOut> = Vec::new();
         let mut next = 0;
         for &no in due {
             let previous = self.holds.last_seq(no);
@@ -201,26 +203,62 @@ impl State {
                 _ => runs.push(ExpiredRun { skip: no.0 - next, count: 1, previous }),
             }
             next = no.0 + 1;
-            if let Some((item, quantity)) = self.holds.simple_held(no) {
-                self.add_draws(&mut moves, item, quantity);
+            let simple = self.holds.simple_held(no).filter(|_| !self.holds.has_seats(no));
+            if let Some((item, quantity)) = simple {
+                let to = self.books.back_to(self.holds.sale_of(no), None);
+                self.add_draws(&mut moves, item, quantity, to);
             } else {
                 let hold = self.holds.load(no).expect("a due hold is in memory");
                 let most = if planted::is(Bug::FirstLineLapses) { 1 } else { hold.lines.len() };
                 for line in &hold.lines[..most] {
-                    self.add_draws(&mut moves, line.item, line.held);
+                    let to = self.books.back_to(hold.sale, line.from);
+                    if hold.seats().is_empty() {
+                        self.add_draws(&mut moves, line.item, line.held, to);
+                    }
+                }
+                if let Some(out) = self.all_seats_out(&hold) {
+                    self.add_lapsed(&hold, out, &mut moves, &mut seats);
                 }
             }
         }
-        HoldsExpired { runs, moves }
+        HoldsExpired { runs, moves, seats: (!seats.is_empty()).then_some(seats) }
     }
 
-    /// Adds what units of an item draw to a list with one entry per pool.
-    pub(super) fn add_draws(&self, moves: &mut Vec<Draw>, item: ItemIx, quantity: u32) {
+    /// What a hold with seats gives back when it lapses.
+    fn add_lapsed(
+        &self,
+        hold: &Hold,
+        out: Vec<SeatOut>,
+        moves: &mut Vec<Draw>,
+        seats: &mut Vec<SeatOut>,
+    ) {
+        let parts = hold.parts(None, From::Held).expect("all that a hold has is a part of it");
+        let back_to = |line: &Line| self.books.back_to(hold.sale, line.from);
+        let (drawn, out) = self.moves_of(hold, &parts, Some(out), back_to);
+        for draw in drawn.iter() {
+            let same = |known: &&mut Draw| known.pool == draw.pool && known.label == draw.label;
+            match moves.iter_mut().rev().find(same) {
+                Some(known) => known.quantity += draw.quantity,
+                None => moves.push(*draw),
+            }
+        }
+        seats.extend(out.into_iter().flatten());
+    }
+
+    /// Adds what units of an item draw to a list with one entry per pool and block.
+    pub(super) fn add_draws(
+        &self,
+        moves: &mut Vec<Draw>,
+        item: ItemIx,
+        quantity: u32,
+        label: Option<LabelIx>,
+    ) {
         if quantity == 0 {
             return;
         }
-        for draw in self.books.draws(item, quantity) {
-            match moves.iter_mut().rev().find(|known| known.pool == draw.pool) {
+        for draw in self.books.draws_from(item, quantity, label) {
+            let same = |known: &&mut Draw| known.pool == draw.pool && known.label == draw.label;
+            match moves.iter_mut().rev().find(same) {
                 Some(known) => known.quantity += draw.quantity,
                 None => moves.push(draw),
             }
@@ -339,6 +377,7 @@ impl State {
             Change::Item(item, old) => self.write_item(item, old.map(|old| *old)),
             Change::Counts(_, _) if planted::is(Bug::UndoForgetsCounts) => {}
             Change::Counts(item, old) => self.books.counts[item.0 as usize] = old,
+            Change::Block(pool, label, old) => self.write_block(pool, label, old),
             Change::HoldAdded { buyer_added } => self.remove_newest_hold(buyer_added),
             Change::Hold(old) => self.write_hold(&old),
             Change::Paid(no) => self.remove_payment(no),

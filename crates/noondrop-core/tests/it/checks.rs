@@ -1,9 +1,11 @@
 //! What must hold in any world: checks that the small worlds, the random ones and the planted bugs share.
 
-use noondrop_core::{BuyerLimit, CancelTo, Digest16, HoldNo, SaleTerms};
+use noondrop_core::{BuyerLimit, CancelTo, Digest16, HoldNo, Returns, SaleTerms};
 
 use crate::oracle::Oracle;
-use crate::world::{Create, Sent, Step, What, Which, World, at, name, plain_terms};
+use crate::world::{
+    Create, ItemAsked, Sent, Step, What, Which, World, at, item, name, plain_items, plain_terms,
+};
 
 /// The real state and the oracle, side by side.
 #[derive(Clone)]
@@ -14,8 +16,12 @@ pub struct Pair {
 
 impl Pair {
     pub fn selling(terms: &SaleTerms, items: &[(&str, u32, u32)]) -> Self {
-        let world = World::selling(terms.clone(), items);
-        Self { world, oracle: Oracle::selling(terms.clone(), items) }
+        Self::offering(terms, &plain_items(items))
+    }
+
+    pub fn offering(terms: &SaleTerms, items: &[ItemAsked]) -> Self {
+        let world = World::offering(terms.clone(), items);
+        Self { world, oracle: Oracle::offering(terms.clone(), items) }
     }
 
     /// One turn on both; every answer and every count must agree.
@@ -37,8 +43,8 @@ impl Pair {
     pub fn compare(&mut self) {
         for item in self.oracle.items() {
             let seen = self.world.state.item("main", "noon", item).expect("an item of the sale");
-            let told = crate::world::tell_counts(&seen.counts);
-            assert_eq!(told, self.oracle.tell_counts(item), "the counts of {item}");
+            let told = crate::world::tell_item(&seen);
+            assert_eq!(told, self.oracle.tell_item(item), "the counts of {item}");
         }
         assert_eq!(self.world.state.next_hold_no().0, self.oracle.holds() as u64);
         for no in 0..self.oracle.holds() {
@@ -53,7 +59,7 @@ impl Pair {
 pub fn create(buyer: &str, lines: &[(&str, u32)]) -> Create {
     Create {
         sale: "noon".into(),
-        lines: lines.iter().map(|&(item, quantity)| (item.into(), quantity)).collect(),
+        lines: lines.iter().map(|&(item, quantity)| (item.into(), quantity, None)).collect(),
         buyer: buyer.into(),
         ttl: None,
         reference: None,
@@ -80,7 +86,7 @@ pub fn release(hold: Which, parts: Option<Vec<(u8, Option<u32>)>>) -> Step {
 }
 
 pub fn cancel(hold: Which, parts: Option<Vec<(u8, Option<u32>)>>, to: CancelTo) -> Step {
-    Step::new(What::Cancel { hold, fence: Sent::Own, parts, to })
+    Step::new(What::Cancel { hold, fence: Sent::Own, parts, to: Some(to) })
 }
 
 pub fn adjust(item: &str, by: i64) -> Step {
@@ -103,7 +109,7 @@ pub fn strict_terms() -> SaleTerms {
 }
 
 /// The acts of a small world: two items, three units, two buyers.
-pub fn alphabet() -> Vec<(u64, Step)> {
+fn alphabet() -> Vec<(u64, Step)> {
     let first = Which::No(0);
     let of =
         |reference: &str, create: Create| Create { reference: Some(reference.into()), ..create };
@@ -145,12 +151,109 @@ pub fn alphabet() -> Vec<(u64, Step)> {
     ]
 }
 
-/// All sequences of so many acts, from this place in the alphabet for the first; how many there were.
-pub fn try_all(first: usize, depth: usize) -> usize {
-    let acts = alphabet();
-    let pair = Pair::selling(&strict_terms(), &[("a", 2, 0), ("b", 1, 0)]);
+/// A small world, and what is done in it.
+pub struct Scene {
+    pub terms: SaleTerms,
+    pub items: Vec<ItemAsked>,
+    pub acts: Vec<(u64, Step)>,
+}
+
+/// The small worlds: items that share nothing; two tickets out of one hall; units set aside.
+pub fn scenes() -> [Scene; 3] {
+    let plain = Scene {
+        terms: strict_terms(),
+        items: plain_items(&[("a", 2, 0), ("b", 1, 0)]),
+        acts: alphabet(),
+    };
+    [plain, one_hall(), set_aside()]
+}
+
+fn put(asked: ItemAsked) -> Step {
+    Step::new(What::Item(asked))
+}
+
+pub fn block(item: &str, quantity: u32, label: &str) -> Step {
+    let (item, label) = (item.into(), label.into());
+    Step::new(What::Block { item, quantity, label, back: false })
+}
+
+pub fn unblock(item: &str, quantity: u32, label: &str) -> Step {
+    let (item, label) = (item.into(), label.into());
+    Step::new(What::Block { item, quantity, label, back: true })
+}
+
+/// A new hold whose first line comes out of a block.
+pub fn create_from(label: &str, buyer: &str, lines: &[(&str, u32)]) -> Create {
+    let mut create = create(buyer, lines);
+    create.lines[0].2 = Some(label.into());
+    create
+}
+
+fn one_hall() -> Scene {
+    let first = Which::No(0);
+    let instead = Create { supersedes: Some((first, Sent::Own)), ..create("ann", &[("adult", 2)]) };
+    let again = Create { retake: Some(first), ..create("ann", &[]) };
+    let acts = vec![
+        (0, creates(create("ann", &[("adult", 1)])).key("k")),
+        (0, creates(create("bob", &[("vip", 1), ("adult", 1)]))),
+        (0, creates(create("bob", &[("hall", 1), ("adult", 1)]))),
+        (0, confirm(first, "p")),
+        (0, release(Which::Newest, Some(vec![(1, Some(1))]))),
+        (0, cancel(first, None, CancelTo::Stock)),
+        (0, cancel(Which::Newest, Some(vec![(1, Some(1))]), CancelTo::Destroyed)),
+        (0, adjust("hall", -1)),
+        (0, put(item("vip", Some(1), &[]))),
+        (0, put(item("adult", None, &["vip"]))),
+        (0, put(item("hall", Some(2), &["vip"]))),
+        (20_000, creates(create("ann", &[("vip", 1)]))),
+        (0, creates(instead)),
+        (0, creates(again)),
+    ];
+    let limits = vec![BuyerLimit { name: name("two"), items: vec![name("hall")], per_buyer: 2 }];
+    Scene {
+        terms: SaleTerms { live_holds_per_buyer: None, limits, ..strict_terms() },
+        items: vec![
+            item("hall", Some(2), &[]),
+            item("adult", None, &["hall"]),
+            item("vip", Some(1), &["hall"]),
+        ],
+        acts,
+    }
+}
+
+fn set_aside() -> Scene {
+    let first = Which::No(0);
+    let replaces = |create| Create { supersedes: Some((first, Sent::Own)), ..create };
+    let default = What::Cancel { hold: first, fence: Sent::Own, parts: None, to: None };
+    let again = Create { retake: Some(first), ..create("ann", &[]) };
+    let acts = vec![
+        (0, block("a", 2, "x").key("k")),
+        (0, unblock("a", 1, "x").key("k")),
+        (0, unblock("a", 1, "returns")),
+        (0, creates(create_from("x", "ann", &[("a", 1)]))),
+        (0, creates(create_from("x", "bob", &[("v", 1), ("a", 1)]))),
+        (0, creates(create("ann", &[("v", 1)])).key("k")),
+        (0, confirm(first, "p")),
+        (0, release(Which::Newest, Some(vec![(1, Some(1))]))),
+        (0, Step::new(default)),
+        (0, cancel(Which::Newest, None, CancelTo::Block(name("y")))),
+        (0, adjust("a", -2)),
+        (20_000, creates(create("ann", &[("a", 2)]))),
+        (0, creates(replaces(create_from("x", "ann", &[("a", 2)])))),
+        (0, creates(replaces(create("ann", &[("a", 3)])))),
+        (0, creates(again)),
+    ];
+    let returns_to = Some(Returns { label: name("returns"), lapsed: true });
+    let terms = SaleTerms { limits: Vec::new(), returns_to, ..strict_terms() };
+    let items = vec![item("a", Some(3), &[]), item("v", None, &["a"])];
+    Scene { terms, items, acts }
+}
+
+/// All sequences of so many acts in a small world, from this act for the first; how many there were.
+pub fn try_all(scene: &Scene, first: usize, depth: usize) -> usize {
+    let pair = Pair::offering(&scene.terms, &scene.items);
     let mut path = Vec::new();
-    go_on(&acts, &pair, first..=first, depth, &mut path)
+    go_on(&scene.acts, &pair, first..=first, depth, &mut path)
 }
 
 struct Told<'a>(&'a [(u64, Step)], Vec<usize>);

@@ -8,6 +8,7 @@ mod properties;
 mod script;
 mod seating;
 mod seats;
+mod sharing;
 mod tables;
 mod world;
 mod worlds;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use noondrop_core::{CancelTo, SaleStep, SaleTerms};
 
-use crate::world::{Create, EPOCH, Sent, Step, What, Which, Who};
+use crate::world::{Create, EPOCH, ItemAsked, LineOf, Sent, Step, What, Which, Who};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Is {
@@ -20,6 +20,10 @@ enum Is {
 #[derive(Clone, Debug)]
 struct Part {
     item: String,
+    /// What it took of, as its item was defined then.
+    draws: Vec<String>,
+    /// The block that it came out of.
+    from: Option<String>,
     held: u32,
     sold: u32,
     released: u32,
@@ -44,9 +48,14 @@ struct OldHold {
 
 #[derive(Clone, Debug)]
 struct Pool {
-    total: u32,
+    total: Option<u32>,
     oversell: u32,
+    against: Vec<String>,
+    version: u32,
 }
+
+/// A pool, or one of its blocks.
+type Place = (String, Option<String>);
 
 /// A line's number from 1, and how many of its units; none: all.
 type Asked = (u8, Option<u32>);
@@ -64,6 +73,9 @@ pub struct Oracle {
     terms: SaleTerms,
     sale: &'static str,
     pools: BTreeMap<String, Pool>,
+    /// Labels in the order in which they came.
+    labels: Vec<String>,
+    blocks: BTreeMap<(String, String), u32>,
     holds: Vec<OldHold>,
     keys: BTreeMap<String, Used>,
 }
@@ -90,22 +102,92 @@ fn is_kept(said: &str) -> bool {
 }
 
 impl Oracle {
-    pub fn selling(terms: SaleTerms, items: &[(&str, u32, u32)]) -> Self {
-        let pools =
-            items.iter().map(|&(item, total, oversell)| (item.into(), Pool { total, oversell }));
-        let (holds, keys) = (Vec::new(), BTreeMap::new());
-        Self { now: 0, terms, sale: "open", pools: pools.collect(), holds, keys }
+    pub fn offering(terms: SaleTerms, items: &[ItemAsked]) -> Self {
+        let pool = |asked: &ItemAsked| {
+            let ItemAsked { total, oversell, against, .. } = asked.clone();
+            (asked.item.clone(), Pool { total, oversell, against, version: 1 })
+        };
+        let labels = terms.returns_to.iter().map(|returns| returns.label.to_string());
+        Self {
+            now: 0,
+            labels: labels.collect(),
+            terms,
+            sale: "open",
+            pools: items.iter().map(pool).collect(),
+            blocks: BTreeMap::new(),
+            holds: Vec::new(),
+            keys: BTreeMap::new(),
+        }
+    }
+
+    /// The pools of an item: its own if it has units, then those of what it counts against.
+    fn draws(&self, item: &str) -> Vec<String> {
+        fn visit(pools: &BTreeMap<String, Pool>, item: &str, seen: &mut Vec<String>) {
+            if seen.iter().any(|known| known == item) {
+                return;
+            }
+            seen.push(item.into());
+            for other in &pools[item].against {
+                visit(pools, other, seen);
+            }
+        }
+        let mut seen = Vec::new();
+        visit(&self.pools, item, &mut seen);
+        seen.retain(|pool| self.pools[pool].total.is_some());
+        seen
+    }
+
+    fn counts_against(&self, item: &str, other: &str) -> bool {
+        item == other
+            || self.pools[item].against.iter().any(|next| self.counts_against(next, other))
+    }
+
+    /// Where units go that are given back before they are sold.
+    fn back_to(&self, part: &Part) -> Option<String> {
+        let returns = self.terms.returns_to.as_ref().filter(|returns| returns.lapsed);
+        part.from.clone().or(returns.map(|returns| returns.label.to_string()))
+    }
+
+    fn set_aside(&mut self, pool: &str, label: &str, units: u32) {
+        if !self.labels.iter().any(|known| known == label) {
+            self.labels.push(label.into());
+        }
+        *self.blocks.entry((pool.into(), label.into())).or_default() += units;
+    }
+
+    /// Lines that name a block take from it.
+    fn take_out(&mut self, parts: &[Part]) {
+        for part in parts {
+            if let Some(label) = &part.from {
+                let block = (part.draws[0].clone(), label.clone());
+                let units = self.blocks.get_mut(&block).expect("a block that had enough");
+                *units -= part.held + part.sold;
+            }
+        }
+    }
+
+    /// Units leave a hold before they are sold.
+    fn give_back(&mut self, no: usize, line: usize, units: u32) {
+        let part = &mut self.holds[no].parts[line];
+        part.held -= units;
+        part.released += units;
+        let part = part.clone();
+        if let Some(label) = self.back_to(&part) {
+            self.set_aside(&part.draws[0], &label, units);
+        }
     }
 
     /// The clock is at this time: what is past its end has lapsed.
     pub fn wait_until(&mut self, now: u64) {
         self.now = now;
-        for hold in self.holds.iter_mut().filter(|hold| hold.is == Is::Active && hold.ends <= now) {
-            hold.is = Is::Expired;
-            for part in &mut hold.parts {
-                part.lapsed = part.held;
-                part.released += part.held;
-                part.held = 0;
+        for no in 0..self.holds.len() {
+            if self.holds[no].is == Is::Active && self.holds[no].ends <= now {
+                self.holds[no].is = Is::Expired;
+                for line in 0..self.holds[no].parts.len() {
+                    let held = self.holds[no].parts[line].held;
+                    self.holds[no].parts[line].lapsed = held;
+                    self.give_back(no, line, held);
+                }
             }
         }
     }
@@ -119,6 +201,8 @@ impl Oracle {
             | What::Extend { hold, .. }
             | What::Release { hold, .. }
             | What::Cancel { hold, .. } => format!("{:?}", self.find(*hold)),
+            // One question here, two operations there.
+            What::Block { back, .. } => back.to_string(),
             _ => String::new(),
         };
         let kind = std::mem::discriminant(&step.what);
@@ -176,10 +260,14 @@ impl Oracle {
                 self.release(step, *hold, (*fence, *reason), parts.as_deref())
             }
             What::Cancel { hold, fence, parts, to } => {
-                self.cancel(step, *hold, *fence, (parts.as_deref(), *to))
+                self.cancel(step, *hold, *fence, (parts.as_deref(), to.as_ref()))
             }
             What::Adjust { item, by, if_total } => self.adjust(item, *by, *if_total),
             What::Move { to, .. } => self.walk(*to),
+            What::Item(asked) => self.put_item(asked),
+            What::Block { item, quantity, label, back } => {
+                self.block(item, *quantity, label, *back)
+            }
             other => panic!("the oracle does not know {other:?}"),
         };
         answer.unwrap_or_else(|no| no)
@@ -194,29 +282,56 @@ impl Oracle {
 
     // Counting.
 
-    fn count(&self, item: &str, except: Option<usize>, of: impl Fn(&Part) -> u32) -> u64 {
-        let others = self.holds.iter().enumerate().filter(|(no, _)| Some(*no) != except);
-        let parts = others.flat_map(|(_, hold)| &hold.parts).filter(|part| part.item == item);
-        parts.map(|part| u64::from(of(part))).sum()
+    fn count(&self, pool: &str, of: impl Fn(&Part) -> u32) -> u64 {
+        let parts = self.holds.iter().flat_map(|hold| &hold.parts);
+        let drawing = parts.filter(|part| part.draws.iter().any(|drawn| drawn == pool));
+        drawing.map(|part| u64::from(of(part))).sum()
     }
 
-    fn held(&self, item: &str, except: Option<usize>) -> u64 {
-        self.count(item, except, |part| part.held)
+    /// Units of a place that a hold claims: the block that a part came out of, else its pools.
+    fn claims(hold: &OldHold, place: &Place) -> u64 {
+        let parts = hold
+            .parts
+            .iter()
+            .filter(|part| places(&part.draws, part.from.as_ref()).contains(place));
+        parts.map(|part| u64::from(part.held)).sum()
     }
 
-    fn sold(&self, item: &str) -> u64 {
-        self.count(item, None, |part| part.sold)
+    /// Held units of a pool without those that a replaced hold gives back there.
+    fn held(&self, pool: &str, except: Option<usize>) -> u64 {
+        let back = except.map_or(0, |no| Self::claims(&self.holds[no], &(pool.into(), None)));
+        self.count(pool, |part| part.held) - back
     }
 
-    pub fn tell_counts(&self, item: &str) -> String {
-        let total = i128::from(self.pools[item].total);
+    fn sold(&self, pool: &str) -> u64 {
+        self.count(pool, |part| part.sold)
+    }
+
+    fn blocked(&self, pool: &str) -> u64 {
+        let own = self.blocks.iter().filter(|((of, _), _)| of == pool);
+        own.map(|(_, units)| u64::from(*units)).sum()
+    }
+
+    fn left(&self, pool: &str) -> i128 {
+        let total = i128::from(self.pools[pool].total.unwrap_or(0));
+        let taken = self.held(pool, None) + self.sold(pool) + self.blocked(pool);
+        total - i128::from(taken)
+    }
+
+    pub fn tell_item(&self, item: &str) -> String {
         let (held, sold) = (self.held(item, None), self.sold(item));
-        let left = total - i128::from(held) - i128::from(sold);
-        format!(
-            "total={total} held={held} sold={sold} available={} oversold={}",
+        let left = self.left(item);
+        let counts = format!(
+            "total={} held={held} sold={sold} available={} oversold={}",
+            self.pools[item].total.unwrap_or(0),
             left.max(0),
             (-left).max(0)
-        )
+        );
+        let blocks = self.labels.iter().filter_map(|label| {
+            let units = self.blocks.get(&(item.into(), label.clone()))?;
+            (*units > 0).then(|| format!("{label}:{units}"))
+        });
+        std::iter::once(counts).chain(blocks).collect::<Vec<_>>().join(" ")
     }
 
     pub fn items(&self) -> impl Iterator<Item = &String> {
@@ -241,7 +356,8 @@ impl Oracle {
             ];
             let some = counts.iter().filter(|(_, units)| *units > 0);
             let some: Vec<_> = some.map(|(what, units)| format!("{what}{units}")).collect();
-            words.push(format!("{number}:{}={}", part.item, some.join(",")));
+            let from = part.from.as_ref().map(|label| format!("<{label}")).unwrap_or_default();
+            words.push(format!("{number}:{}{from}={}", part.item, some.join(",")));
         }
         words.extend(hold.supersedes.map(|old| format!("supersedes=#{old}")));
         words.extend(hold.superseded_by.map(|new| format!("superseded_by=#{new}")));
@@ -314,13 +430,17 @@ impl Oracle {
                 return Err(format!("hold_released by=#{by}"));
             }
             if lines.is_empty() {
-                let lapsed = lapsed.parts.iter().filter(|part| part.lapsed > 0);
-                lines = lapsed.map(|part| (part.item.clone(), part.lapsed)).collect();
+                let again = lapsed.parts.iter().filter(|part| part.lapsed > 0);
+                lines =
+                    again.map(|part| (part.item.clone(), part.lapsed, part.from.clone())).collect();
             }
         }
-        for ((item, _), number) in lines.iter().zip(1..) {
+        for ((item, _, from), place) in lines.iter().zip(0..) {
             if !self.pools.contains_key(item) {
-                return Err(format!("item_not_found {number}:{item}"));
+                return Err(format!("item_not_found {}:{item}", place + 1));
+            }
+            if from.as_ref().is_some_and(|label| !privileged || !self.labels.contains(label)) {
+                return Err(format!("invalid_field lines[{place}].from"));
             }
         }
         let most = if privileged { u32::MAX } else { self.terms.hold_seconds_max };
@@ -342,23 +462,37 @@ impl Oracle {
             let replaced = &mut self.holds[old];
             replaced.is = Is::Released;
             replaced.superseded_by = Some(no);
+            // To the blocks they came out of, or on sale: never where other units go that come back.
+            let mut back = Vec::new();
             for part in &mut replaced.parts {
+                back.extend(
+                    part.from.clone().map(|label| (part.draws[0].clone(), label, part.held)),
+                );
                 part.released += part.held;
                 part.held = 0;
+            }
+            for (pool, label, units) in back {
+                self.set_aside(&pool, &label, units);
             }
         }
         if let Some(lapsed) = create.retake.and_then(|named| self.find(named)) {
             self.holds[lapsed].superseded_by = Some(no);
         }
-        let parts = lines.into_iter().map(|(item, quantity)| {
-            let (held, sold) = if create.payment.is_some() { (0, quantity) } else { (quantity, 0) };
-            Part { item, held, sold, released: 0, lapsed: 0, cancelled: 0 }
-        });
+        let parts: Vec<Part> = lines
+            .into_iter()
+            .map(|(item, quantity, from)| {
+                let (held, sold) =
+                    if create.payment.is_some() { (0, quantity) } else { (quantity, 0) };
+                let draws = self.draws(&item);
+                Part { item, draws, from, held, sold, released: 0, lapsed: 0, cancelled: 0 }
+            })
+            .collect();
+        self.take_out(&parts);
         self.holds.push(OldHold {
             buyer: create.buyer.clone(),
             is: if create.payment.is_some() { Is::Confirmed } else { Is::Active },
             ends,
-            parts: parts.collect(),
+            parts,
             reference: create.reference.clone(),
             payment: create.payment.clone(),
             extensions_left: self.terms.extensions_max,
@@ -385,7 +519,7 @@ impl Oracle {
     fn competes(
         &self,
         create: &Create,
-        lines: &[(String, u32)],
+        lines: &[LineOf],
         old: Option<usize>,
         retakes: bool,
     ) -> Result<(), String> {
@@ -406,12 +540,15 @@ impl Oracle {
             }
         }
         for limit in &self.terms.limits {
-            let counts = |item: &str| {
-                limit.items.is_empty() || limit.items.iter().any(|named| named.as_str() == item)
+            let names = |item: &String| limit.items.iter().any(|named| named.as_str() == item);
+            let counts = |item: &String, draws: &[String]| {
+                limit.items.is_empty() || names(item) || draws.iter().any(names)
             };
-            let parts = mine().flat_map(|hold| &hold.parts).filter(|part| counts(&part.item));
+            let parts = mine().flat_map(|hold| &hold.parts);
+            let parts = parts.filter(|part| counts(&part.item, &part.draws));
             let used: u32 = parts.map(|part| part.held + part.sold).sum();
-            let asked: u32 = lines.iter().filter(|(item, _)| counts(item)).map(|(_, q)| q).sum();
+            let counted = lines.iter().filter(|(item, _, _)| counts(item, &self.draws(item)));
+            let asked: u32 = counted.map(|(_, units, _)| units).sum();
             if asked > 0 && used + asked > limit.per_buyer {
                 return Err(format!("limit_per_buyer {}={used}/{}", limit.name, limit.per_buyer));
             }
@@ -419,52 +556,92 @@ impl Oracle {
         self.fits(lines, old, retakes)
     }
 
-    fn fits(
-        &self,
-        lines: &[(String, u32)],
-        old: Option<usize>,
-        retakes: bool,
-    ) -> Result<(), String> {
-        let mut failing = Vec::new();
-        let mut codes = Vec::new();
-        for ((item, asked), number) in lines.iter().zip(1..) {
-            let same = lines.iter().filter(|(other, _)| other == item);
-            let wanted: u64 = same.map(|(_, quantity)| u64::from(*quantity)).sum();
-            let cap = u64::from(self.pools[item].total) + u64::from(self.pools[item].oversell);
-            let (held, sold) = (self.held(item, old), self.sold(item));
-            let free = cap.saturating_sub(held + sold);
-            if wanted <= free {
-                continue;
+    fn fits(&self, lines: &[LineOf], old: Option<usize>, retakes: bool) -> Result<(), String> {
+        let mut wanted: Vec<(Place, u64)> = Vec::new();
+        for (item, units, from) in lines {
+            for place in places(&self.draws(item), from.as_ref()) {
+                match wanted.iter_mut().find(|(known, _)| *known == place) {
+                    Some((_, all)) => *all += u64::from(*units),
+                    None => wanted.push((place, u64::from(*units))),
+                }
             }
-            let most = cap.saturating_sub(sold);
-            let code = if sold >= cap {
-                "sold_out"
-            } else if free == 0 && wanted <= most {
-                "all_held"
-            } else {
-                "not_enough_free"
+        }
+        let order = ["sold_out", "all_held", "not_enough_free"];
+        let rank = |code: &str| order.iter().position(|known| *known == code).expect("a code");
+        let mut failing = Vec::new();
+        let mut worst = order.len();
+        for ((item, asked, from), number) in lines.iter().zip(1..) {
+            let own = places(&self.draws(item), from.as_ref());
+            let lacks = wanted.iter().filter(|(place, _)| own.contains(place));
+            let lacks = lacks.filter_map(|(place, wanted)| {
+                let (code, counts) = self.lacks(place, *wanted, old)?;
+                Some((rank(code), code, place, counts))
+            });
+            let Some((code_rank, code, place, counts)) = lacks.min_by_key(|lack| lack.0) else {
+                continue;
             };
-            codes.push(code);
-            let at = self.may_free_at(item, wanted, old).map_or("-".into(), tell);
-            failing.push(format!(
-                "{number}:{item}={code},asked{asked},free{free},held{held},most{most},at{at}"
-            ));
+            worst = worst.min(code_rank);
+            let within = if place.0 == *item { String::new() } else { format!("@{}", place.0) };
+            let block = if place.1.is_some() { "<" } else { "" };
+            failing.push(format!("{number}:{item}{within}{block}={code},asked{asked},{counts}"));
         }
         if failing.is_empty() {
             return Ok(());
         }
-        let order = ["sold_out", "all_held", "not_enough_free"];
-        let worst = order.into_iter().find(|code| codes.contains(code)).expect("a line fails");
-        Err(format!("{} {}", if retakes { "units_gone" } else { worst }, failing.join(" ")))
+        let code = if retakes { "units_gone" } else { order[worst] };
+        Err(format!("{code} {}", failing.join(" ")))
     }
 
-    /// The first time at which enough of this item's holds will have lapsed; nobody looks beyond 64.
-    fn may_free_at(&self, item: &str, wanted: u64, old: Option<usize>) -> Option<u64> {
-        let cap = u64::from(self.pools[item].total) + u64::from(self.pools[item].oversell);
-        let mut taken = self.held(item, old) + self.sold(item);
+    /// Why a place does not have so many units, and its counts.
+    fn lacks(
+        &self,
+        place: &Place,
+        wanted: u64,
+        old: Option<usize>,
+    ) -> Option<(&'static str, String)> {
+        let (pool, label) = place;
+        if let Some(label) = label {
+            let there = self.blocks.get(&(pool.clone(), label.clone())).copied().unwrap_or(0);
+            let has = u64::from(there) + old.map_or(0, |no| Self::claims(&self.holds[no], place));
+            let counts = format!("free{has},held0,most{has},at-");
+            return (wanted > has).then_some(("not_enough_free", counts));
+        }
+        let cap = self.cap(pool);
+        let held = self.held(pool, old);
+        let settled = self.sold(pool) + self.blocked(pool);
+        let free = cap.saturating_sub(held + settled);
+        if wanted <= free {
+            return None;
+        }
+        let most = cap.saturating_sub(settled);
+        let code = if settled >= cap {
+            "sold_out"
+        } else if free == 0 && wanted <= most {
+            "all_held"
+        } else {
+            "not_enough_free"
+        };
+        let at = self.may_free_at(pool, wanted, old).map_or("-".into(), tell);
+        Some((code, format!("free{free},held{held},most{most},at{at}")))
+    }
+
+    fn cap(&self, pool: &str) -> u64 {
+        let entry = &self.pools[pool];
+        u64::from(entry.total.expect("a pool has units")) + u64::from(entry.oversell)
+    }
+
+    /// The first time at which enough of this pool's holds will have lapsed; nobody looks beyond 64.
+    fn may_free_at(&self, pool: &str, wanted: u64, old: Option<usize>) -> Option<u64> {
+        let cap = self.cap(pool);
+        let mut taken = self.held(pool, old) + self.sold(pool) + self.blocked(pool);
+        if taken + wanted > cap + self.held(pool, old) {
+            return None;
+        }
         let units = |hold: &OldHold| -> u64 {
-            let parts = hold.parts.iter().filter(|part| part.item == item);
-            parts.map(|part| u64::from(part.held)).sum()
+            let goes = |part: &&Part| {
+                places(&part.draws, self.back_to(part).as_ref()).contains(&(pool.into(), None))
+            };
+            hold.parts.iter().filter(goes).map(|part| u64::from(part.held)).sum()
         };
         let mut ends: Vec<(u64, u64)> = self
             .holds
@@ -550,13 +727,11 @@ impl Oracle {
         let no = self.may_touch(&step.who, hold, sent, reason)?;
         self.must_be(no, Is::Active)?;
         let moved = pick(&self.holds[no].parts, parts, |part| part.held)?;
-        let hold = &mut self.holds[no];
         for (line, units) in moved {
-            hold.parts[line].held -= units;
-            hold.parts[line].released += units;
+            self.give_back(no, line, units);
         }
-        if hold.parts.iter().all(|part| part.held == 0) {
-            hold.is = Is::Released;
+        if self.holds[no].parts.iter().all(|part| part.held == 0) {
+            self.holds[no].is = Is::Released;
         }
         Ok(self.tell_hold(no))
     }
@@ -566,37 +741,112 @@ impl Oracle {
         step: &Step,
         hold: Which,
         sent: Sent,
-        (parts, to): (Option<&[Asked]>, CancelTo),
+        (parts, to): (Option<&[Asked]>, Option<&CancelTo>),
     ) -> Result<String, String> {
         let no = self.may_touch(&step.who, hold, sent, false)?;
         self.must_be(no, Is::Confirmed)?;
         let moved = pick(&self.holds[no].parts, parts, |part| part.sold)?;
-        let hold = &mut self.holds[no];
+        let returns = self.terms.returns_to.as_ref().map(|returns| returns.label.to_string());
         for (line, units) in moved {
-            hold.parts[line].sold -= units;
-            hold.parts[line].cancelled += units;
-            if to == CancelTo::Destroyed {
-                let pool = self.pools.get_mut(&hold.parts[line].item).expect("the line's item");
-                pool.total -= units.min(pool.total);
+            let part = &mut self.holds[no].parts[line];
+            part.sold -= units;
+            part.cancelled += units;
+            let draws = part.draws.clone();
+            let label = match to {
+                Some(CancelTo::Block(label)) => Some(label.to_string()),
+                Some(_) => None,
+                None => returns.clone(),
+            };
+            if let Some(label) = label {
+                self.set_aside(&draws[0], &label, units);
+            }
+            for pool in draws.iter().filter(|_| to == Some(&CancelTo::Destroyed)) {
+                let total = &mut self.pools.get_mut(pool).expect("a pool").total;
+                *total = total.map(|total| total - units.min(total));
             }
         }
-        if hold.parts.iter().all(|part| part.sold == 0) {
-            hold.is = Is::Cancelled;
+        if self.holds[no].parts.iter().all(|part| part.sold == 0) {
+            self.holds[no].is = Is::Cancelled;
         }
         Ok(self.tell_hold(no))
     }
 
+    fn block(&mut self, item: &str, units: u32, label: &str, back: bool) -> Result<String, String> {
+        let pool = self.pools.get(item).ok_or(format!("item_not_found 0:{item}"))?;
+        if pool.total.is_none() {
+            return Err("invalid_field item".into());
+        }
+        let (held, version) = (self.held(item, None), pool.version);
+        let under = (item.to_owned(), label.to_owned());
+        let there = self.blocks.get(&under).copied().unwrap_or(0);
+        let has = if back { i128::from(there) } else { self.left(item).max(0) };
+        if i128::from(units) > has {
+            let known = self.labels.iter().any(|known| known == label);
+            let block = if back && known { "<" } else { "" };
+            return Err(format!(
+                "not_enough_free 0:{item}{block}=not_enough_free,asked{units},free{has},held{held},most{has},at-"
+            ));
+        }
+        if back {
+            self.blocks.insert(under, there - units);
+        } else {
+            self.set_aside(item, label, units);
+        }
+        Ok(format!("{item} {} v{version}", self.tell_item(item)))
+    }
+
+    /// An item that is there gets another definition.
+    fn put_item(&mut self, asked: &ItemAsked) -> Result<String, String> {
+        let old = self.pools.get(&asked.item).expect("the oracle knows only items that are there");
+        match (asked.total, old.total) {
+            (Some(new), Some(old)) if new != old => return Err(format!("use_adjust total={old}")),
+            (Some(_), Some(_)) => {}
+            (None, None) if !asked.against.is_empty() => {}
+            _ => return Err("invalid_field total".into()),
+        }
+        for (other, place) in asked.against.iter().zip(0..) {
+            let again = asked.against[..place].contains(other);
+            let known = self.pools.contains_key(other) && !again;
+            if !known || self.counts_against(other, &asked.item) {
+                return Err(format!("invalid_field counts_against[{place}]"));
+            }
+        }
+        if old.against != asked.against {
+            let live = |part: &Part| {
+                part.held + part.sold > 0 && self.counts_against(&part.item, &asked.item)
+            };
+            if self.holds.iter().flat_map(|hold| &hold.parts).any(live) {
+                return Err("invalid_field counts_against".into());
+            }
+        }
+        let changes = old.against != asked.against || old.oversell != asked.oversell;
+        let pool = self.pools.get_mut(&asked.item).expect("it is there");
+        pool.version += u32::from(changes);
+        pool.against.clone_from(&asked.against);
+        pool.oversell = asked.oversell;
+        Ok(format!(
+            "{} {} v{}",
+            asked.item,
+            self.tell_item(&asked.item),
+            self.pools[&asked.item].version
+        ))
+    }
+
     fn adjust(&mut self, item: &str, by: i64, if_total: Option<u32>) -> Result<String, String> {
         let pool = self.pools.get_mut(item).ok_or(format!("item_not_found 0:{item}"))?;
-        if if_total.is_some_and(|seen| seen != pool.total) {
-            return Err(format!("version_mismatch now={}", pool.total));
+        let version = pool.version;
+        let Some(now) = pool.total else {
+            return Err("invalid_field item".into());
+        };
+        if if_total.is_some_and(|seen| seen != now) {
+            return Err(format!("version_mismatch now={now}"));
         }
-        let total = i64::from(pool.total) + by;
+        let total = i64::from(now) + by;
         if by == 0 || !(0..=1_000_000_000).contains(&total) {
             return Err("invalid_field by".into());
         }
-        pool.total = u32::try_from(total).expect("it was just bounded");
-        Ok(format!("{item} {} v1", self.tell_counts(item)))
+        pool.total = Some(u32::try_from(total).expect("it was just bounded"));
+        Ok(format!("{item} {} v{version}", self.tell_item(item)))
     }
 
     fn walk(&mut self, to: SaleStep) -> Result<String, String> {
@@ -610,6 +860,13 @@ impl Oracle {
         };
         Ok(format!("noon {} v1", self.sale))
     }
+}
+
+/// Where a line's units are: in a block of the first pool, or on sale there, and on sale in the others.
+fn places(draws: &[String], label: Option<&String>) -> Vec<Place> {
+    let mut places: Vec<Place> = draws.iter().map(|pool| (pool.clone(), None)).collect();
+    places[0].1 = label.cloned();
+    places
 }
 
 /// Which units of which lines; each line once, no more than it has, at least one unit.

@@ -10,10 +10,10 @@
 
 use std::fmt::Write as _;
 
-use noondrop_core::{BuyerLimit, CancelTo, SaleStep};
+use noondrop_core::{BuyerLimit, CancelTo, Returns, SaleStep};
 
 use crate::world::{
-    Create, EPOCH, Sent, Step, What, Which, Who, World, name, plain_terms, tell_counts,
+    Create, EPOCH, ItemAsked, Sent, Step, What, Which, Who, World, name, plain_terms, tell_item,
 };
 
 /// Runs a table on a world; panics at the first line that comes out differently, with all lines so far.
@@ -93,7 +93,7 @@ fn see(world: &mut World, what: &str) -> String {
         return world.state.sale("main", sale).expect("a sale").state.as_str().into();
     }
     let item = world.state.item("main", "noon", what).expect("an item of the sale");
-    tell_counts(&item.counts)
+    tell_item(&item)
 }
 
 fn milliseconds(seconds: &str) -> u64 {
@@ -174,13 +174,27 @@ pub fn parse(words: &[&str]) -> Step {
     let what = match verb {
         "shop" => What::Shop { name: target.into(), live: options.has("live") },
         "sale" => sale(target, &options),
-        "item" => What::Item {
+        "item" => What::Item(ItemAsked {
             sale: options.get("in").unwrap_or("noon").into(),
             item: target.into(),
-            total: options.number("total").unwrap_or(0),
+            total: options.number("total"),
             oversell: options.number("oversell").unwrap_or(0),
             if_version: options.number("if"),
-        },
+            against: options
+                .get("against")
+                .into_iter()
+                .flat_map(|all| all.split(',').map(Into::into))
+                .collect(),
+        }),
+        "block" | "unblock" => {
+            let (item, quantity) = target.split_once(':').expect("item:units");
+            What::Block {
+                item: item.into(),
+                quantity: number(quantity),
+                label: options.get("label").expect("under which label").into(),
+                back: verb == "unblock",
+            }
+        }
         "adjust" => What::Adjust {
             item: target.into(),
             by: options.number("by").expect("by how many"),
@@ -208,7 +222,12 @@ pub fn parse(words: &[&str]) -> Step {
             hold: which(target),
             fence: options.fence(),
             parts: options.parts(),
-            to: if options.has("destroyed") { CancelTo::Destroyed } else { CancelTo::Stock },
+            to: match options.get("to") {
+                None if options.has("destroyed") => Some(CancelTo::Destroyed),
+                None => None,
+                Some("stock") => Some(CancelTo::Stock),
+                Some(label) => Some(CancelTo::Block(name(label))),
+            },
         },
         _ => What::Move {
             sale: target.into(),
@@ -245,6 +264,9 @@ fn sale(target: &str, options: &Options<'_>) -> What {
     terms.hold_chain_seconds_max = options.number("chain").unwrap_or(terms.hold_chain_seconds_max);
     terms.extensions_max = options.number("extensions").unwrap_or(terms.extensions_max);
     terms.live_holds_per_buyer = options.number("holds");
+    terms.returns_to = options
+        .get("returns")
+        .map(|label| Returns { label: name(label), lapsed: options.has("lapsed") });
     terms.title = options.get("title").unwrap_or_default().into();
     let if_version = options.number("if");
     What::Sale { sale: target.into(), terms: Box::new(terms), if_version }
@@ -252,8 +274,12 @@ fn sale(target: &str, options: &Options<'_>) -> What {
 
 fn hold(target: &str, options: &Options<'_>) -> What {
     let lines = target.split(',').filter(|line| *line != "-").map(|line| {
-        let (item, quantity) = line.split_once(':').expect("item:units");
-        (item.into(), number(quantity))
+        let (item, quantity) = line.split_once(':').expect("item:units or item:units<label");
+        let (quantity, label) = match quantity.split_once('<') {
+            Some((quantity, label)) => (quantity, Some(label.to_owned())),
+            None => (quantity, None),
+        };
+        (item.into(), number(quantity), label)
     });
     What::Create(Box::new(Create {
         sale: options.get("in").unwrap_or("noon").into(),

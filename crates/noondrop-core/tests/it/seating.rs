@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use noondrop_core::seats::SeatDef;
 use noondrop_core::{
     Act, Actor, CancelTo, Command, HoldCancel, HoldConfirm, HoldCreate, HoldRef, HoldRelease,
-    HoldState, HoldView, ItemPut, ItemSeats, ItemView, KeyUse, LineAsked, LinePart, Name, Outcome,
-    Refusal, Role, SeatKept, SeatsAsked, State,
+    HoldState, HoldView, ItemBlock, ItemPut, ItemSeats, ItemUnblock, ItemView, KeyUse, LineAsked,
+    LinePart, Name, Outcome, Refusal, Role, SeatKept, SeatsAsked, State,
 };
 use proptest::prelude::*;
 
@@ -52,9 +52,10 @@ pub fn put(seats: Vec<SeatDef>) -> Act {
     Act::ItemPut(ItemPut {
         sale: name("noon"),
         item: name("hall"),
-        total: 0,
+        total: None,
         oversell_limit: 0,
         if_version: None,
+        counts_against: None,
         seats: Some(seats),
     })
 }
@@ -151,7 +152,18 @@ pub fn release(hold: &HoldView, lines: Option<Vec<LinePart>>) -> Act {
 
 pub fn cancel(hold: &HoldView, lines: Option<Vec<LinePart>>, to: CancelTo) -> Act {
     let reason = "returned".into();
-    Act::HoldCancel(HoldCancel { hold: hold.id, fence: hold.fence, lines, to, reason })
+    Act::HoldCancel(HoldCancel { hold: hold.id, fence: hold.fence, lines, to: Some(to), reason })
+}
+
+pub fn block(seats: &[&str], undo: bool) -> Act {
+    let (sale, item, label) = (name("noon"), name("hall"), name("sponsor"));
+    let (quantity, reason) = (u32::try_from(seats.len()).expect("few"), "sponsor".into());
+    let seats = Some(names(seats));
+    if undo {
+        Act::ItemUnblock(ItemUnblock { sale, item, quantity, label, reason, seats })
+    } else {
+        Act::ItemBlock(ItemBlock { sale, item, quantity, label, reason, seats })
+    }
 }
 
 pub fn change(add: Vec<SeatDef>, remove: &[&str]) -> Act {
@@ -201,6 +213,8 @@ pub enum Deed {
     Release { hold: usize, seat: Option<usize> },
     Confirm { hold: usize },
     Cancel { hold: usize, seat: Option<usize>, destroyed: bool },
+    Block { seats: Vec<usize>, undo: bool },
+    FromBlock { quantity: u32 },
     Remove { seat: usize },
     Add { seat: usize },
     Wait,
@@ -220,6 +234,8 @@ pub fn deeds() -> impl Strategy<Value = Vec<Deed>> {
         3 => hold.clone().prop_map(|hold| Deed::Confirm { hold }),
         3 => (hold, prop::option::of(seat.clone()), any::<bool>())
             .prop_map(|(hold, seat, destroyed)| Deed::Cancel { hold, seat, destroyed }),
+        3 => (seats(), any::<bool>()).prop_map(|(seats, undo)| Deed::Block { seats, undo }),
+        3 => (1..3u32).prop_map(|quantity| Deed::FromBlock { quantity }),
         2 => seat.clone().prop_map(|seat| Deed::Remove { seat }),
         2 => seat.prop_map(|seat| Deed::Add { seat }),
         1 => Just(Deed::Wait),
@@ -238,12 +254,16 @@ pub fn all_seats() -> Vec<SeatDef> {
 pub struct Naive {
     holds: Vec<HoldView>,
     owner: BTreeMap<String, usize>,
+    /// Free seats that are set aside.
+    aside: BTreeSet<String>,
+    /// Seats that go back aside once their hold lets go.
+    from_aside: BTreeSet<String>,
     planned: BTreeSet<String>,
 }
 
 impl Naive {
     fn is_free(&self, seat: &str) -> bool {
-        self.planned.contains(seat) && !self.owner.contains_key(seat)
+        self.planned.contains(seat) && !self.owner.contains_key(seat) && !self.aside.contains(seat)
     }
 
     /// What is true of every hold, whoever decided it.
@@ -258,6 +278,9 @@ impl Naive {
     fn leave(&mut self, hold: usize, seats: &[String]) {
         for seat in seats {
             assert_eq!(self.owner.remove(seat), Some(hold), "{seat} was another's");
+            if self.from_aside.remove(seat) && self.planned.contains(seat) {
+                self.aside.insert(seat.clone());
+            }
         }
     }
 
@@ -273,7 +296,8 @@ impl Naive {
 pub fn plays(deeds: &[Deed]) {
     let mut world = open_with(hall());
     let planned = hall().iter().map(|def| def.name.to_string()).collect();
-    let mut naive = Naive { holds: Vec::new(), owner: BTreeMap::new(), planned };
+    let (aside, from_aside) = (BTreeSet::new(), BTreeSet::new());
+    let mut naive = Naive { holds: Vec::new(), owner: BTreeMap::new(), aside, from_aside, planned };
     for deed in deeds {
         play(&mut world, &mut naive, deed);
         check(&world, &naive);
@@ -358,7 +382,7 @@ pub fn play(world: &mut World, naive: &mut Naive, deed: &Deed) {
         Deed::Cancel { hold, seat, destroyed } => {
             let Some(of) = naive.holds.get(*hold).cloned() else { return };
             let to = if *destroyed { CancelTo::Destroyed } else { CancelTo::Stock };
-            let act = |lines| cancel(&of, lines, to);
+            let act = |lines| cancel(&of, lines, to.clone());
             give_back(world, naive, *hold, seat.as_ref().map(text), act, *destroyed);
         }
         Deed::Confirm { hold } => {
@@ -368,11 +392,49 @@ pub fn play(world: &mut World, naive: &mut Naive, deed: &Deed) {
             let confirm = HoldConfirm { hold: of.id, fence: of.fence, payment_ref };
             answer(world, Act::HoldConfirm(confirm));
         }
+        Deed::Block { seats, undo } => {
+            let seats: BTreeSet<String> = seats.iter().map(text).collect();
+            let list: Vec<&str> = seats.iter().map(String::as_str).collect();
+            let free = seats.iter().all(|seat| naive.is_free(seat));
+            let aside = seats.iter().all(|seat| naive.aside.contains(seat));
+            match answer(world, block(&list, *undo)) {
+                Answer::Done(Outcome::Item(item)) if *undo => {
+                    assert!(aside, "{seats:?} were not aside");
+                    naive.aside.retain(|seat| !seats.contains(seat));
+                    assert_eq!(item.counts.blocked as usize, naive.aside.len());
+                }
+                Answer::Done(Outcome::Item(item)) => {
+                    assert!(free, "{seats:?} were not free");
+                    naive.aside.extend(seats);
+                    assert_eq!(item.counts.blocked as usize, naive.aside.len());
+                }
+                _ => assert!(!if *undo { aside } else { free }, "{seats:?} {undo}"),
+            }
+        }
+        Deed::FromBlock { quantity } => {
+            let line = LineAsked::units(name("hall"), *quantity);
+            let line = LineAsked { from: Some(Box::new(name("sponsor"))), ..line };
+            let act = Act::HoldCreate(create(world, vec![line]));
+            match answer(world, act) {
+                Answer::Done(Outcome::Hold(made)) => {
+                    for seat in kept(&made) {
+                        assert!(naive.aside.remove(&seat), "{seat} was not aside");
+                        naive.from_aside.insert(seat);
+                    }
+                    naive.take(made);
+                }
+                _ => {
+                    let chairs = naive.aside.iter().filter(|seat| seat.starts_with("B-2")).count();
+                    assert!(naive.aside.len() - chairs < *quantity as usize, "{:?}", naive.aside);
+                }
+            }
+        }
         Deed::Remove { seat } => {
             if let Answer::Done(Outcome::Item(_)) =
                 answer(world, change(Vec::new(), &[&text(seat)]))
             {
                 naive.planned.remove(&text(seat));
+                naive.aside.remove(&text(seat));
             }
         }
         Deed::Add { seat } => {
@@ -412,6 +474,14 @@ pub fn give_back(
     });
     if let Answer::Done(Outcome::Hold(_)) = answer(world, act(lines)) {
         let out = seat.map_or_else(|| naive.seats_of(hold), |seat| vec![seat]);
+        let sold = world
+            .state
+            .hold(naive.holds[hold].id)
+            .is_some_and(|hold| matches!(hold.state, HoldState::Confirmed | HoldState::Cancelled));
+        if sold {
+            // Sold units go where the cancel says, wherever they came from.
+            naive.from_aside.retain(|seat| !out.contains(seat));
+        }
         naive.leave(hold, &out);
         if destroyed {
             naive.planned.retain(|seat| !out.contains(seat));

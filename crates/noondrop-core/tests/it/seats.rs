@@ -8,8 +8,9 @@ use noondrop_core::{
 use proptest::prelude::*;
 
 use crate::seating::{
-    best, cancel, change, code, confirm, counts, create, deeds, done, hall, hold, kept, names,
-    no_hold, open_with, plays, put, random_seatings, refused, release, seat, these, together,
+    best, block, cancel, change, code, confirm, counts, create, deeds, done, hall, hold, kept,
+    names, no_hold, open_with, plays, put, random_seatings, refused, release, seat, these,
+    together,
 };
 use crate::world::{World, name};
 
@@ -131,6 +132,52 @@ fn late_money_gets_the_same_seats_or_none() {
     let refusal = refused(&mut world, act);
     assert_eq!(refusal.code(), "units_gone");
     assert_eq!(code(&refusal), "1:seat_taken free1 A-1-5=held");
+}
+
+#[test]
+fn seats_set_aside_are_only_for_who_draws_on_their_label() {
+    let mut world = open_with(hall());
+    done(&mut world, block(&["A-1-1", "A-1-2"], false));
+    let item = world.state.item("main", "noon", "hall").expect("the hall is on sale");
+    assert_eq!((item.counts.blocked, item.blocks[0].quantity), (2, 2));
+    assert_eq!(
+        code(&no_hold(&mut world, vec![these(&["A-1-1", "A-1-3"])])),
+        "1:seat_taken free1 A-1-1=blocked"
+    );
+    assert_eq!(kept(&hold(&mut world, vec![together(2)])), ["A-1-3", "A-1-4"]);
+    let from = |line: LineAsked| LineAsked { from: Some(Box::new(name("sponsor"))), ..line };
+    assert_eq!(
+        code(&no_hold(&mut world, vec![from(these(&["A-1-5"]))])),
+        "1:seat_taken free0 A-1-5=free"
+    );
+    assert_eq!(code(&no_hold(&mut world, vec![from(together(3))])), "1:not_enough_free free2");
+    let guest = hold(&mut world, vec![from(these(&["A-1-2"]))]);
+    assert_eq!(
+        code(&refused(&mut world, block(&["A-1-1", "A-1-2"], true))),
+        "0:not_enough_free free1"
+    );
+    done(&mut world, release(&guest, None));
+    done(&mut world, block(&["A-1-2"], true));
+    assert_eq!(kept(&hold(&mut world, vec![these(&["A-1-2"])])), ["A-1-2"]);
+    // What lapses goes back to its block, and a cancelled seat where it is sent.
+    let guest = hold(&mut world, vec![from(LineAsked::units(name("hall"), 1))]);
+    world.wait(10_000);
+    world.turn(&[]);
+    assert_eq!(
+        code(&no_hold(&mut world, vec![these(&["A-1-1"])])),
+        "1:seat_taken free0 A-1-1=blocked"
+    );
+    assert_eq!(kept(&world.state.hold(guest.id).expect("known")).len(), 0);
+    let other = hold(&mut world, vec![these(&["A-2-1"])]);
+    confirm(&mut world, &other);
+    done(&mut world, cancel(&other, None, CancelTo::Block(name("returns"))));
+    assert_eq!(
+        code(&no_hold(&mut world, vec![these(&["A-2-1"])])),
+        "1:seat_taken free0 A-2-1=blocked"
+    );
+    assert_eq!(counts(&world), [14, 0, 0, 12, 0]);
+    done(&mut world, change(Vec::new(), &["A-2-1"]));
+    assert_eq!(counts(&world), [13, 0, 0, 12, 0]);
 }
 
 #[test]

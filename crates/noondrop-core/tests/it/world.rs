@@ -4,9 +4,9 @@ use noondrop_core::codec::{decode_row, encode_fact, encode_private};
 use noondrop_core::{
     Act, Actor, CancelTo, Command, Counts, Decision, Digest16, Digested, Digester, Entry, Fact,
     Fence, HoldCancel, HoldConfirm, HoldCreate, HoldExtend, HoldId, HoldNo, HoldRef, HoldRelease,
-    HoldView, ItemAdjust, ItemIx, ItemPut, KeyScope, KeyUse, Line, LineAsked, LinePart, LogStarted,
-    Moment, Name, Outcome, Refusal, Role, SalePut, SaleStep, SaleTerms, Seq, Settings, ShopPut,
-    State, Timestamp,
+    HoldView, ItemAdjust, ItemBlock, ItemIx, ItemPut, ItemUnblock, ItemView, KeyScope, KeyUse,
+    Line, LineAsked, LinePart, LogStarted, Moment, Name, Outcome, Refusal, Role, SalePut, SaleStep,
+    SaleTerms, Seq, Settings, ShopPut, State, Timestamp,
 };
 
 /// The time at which every world begins; times in steps and answers count from here.
@@ -53,11 +53,46 @@ pub enum Sent {
     Nothing,
 }
 
+/// An item's definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ItemAsked {
+    pub sale: String,
+    pub item: String,
+    pub total: Option<u32>,
+    pub oversell: u32,
+    pub if_version: Option<u32>,
+    pub against: Vec<String>,
+}
+
+/// An item of the sale `noon`; without a total it has no units of its own.
+pub fn item(name: &str, total: Option<u32>, against: &[&str]) -> ItemAsked {
+    ItemAsked {
+        sale: "noon".into(),
+        item: name.into(),
+        total,
+        oversell: 0,
+        if_version: None,
+        against: against.iter().map(|&other| other.into()).collect(),
+    }
+}
+
+/// Items that share nothing: name, total, units that may be oversold.
+pub fn plain_items(items: &[(&str, u32, u32)]) -> Vec<ItemAsked> {
+    let plain = |&(name, total, oversell): &(&str, u32, u32)| ItemAsked {
+        oversell,
+        ..item(name, Some(total), &[])
+    };
+    items.iter().map(plain).collect()
+}
+
+/// Item, units, and the label of the block that they come out of.
+pub type LineOf = (String, u32, Option<String>);
+
 /// A new hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Create {
     pub sale: String,
-    pub lines: Vec<(String, u32)>,
+    pub lines: Vec<LineOf>,
     pub buyer: String,
     pub ttl: Option<u32>,
     pub reference: Option<String>,
@@ -69,16 +104,56 @@ pub struct Create {
 /// One thing asked.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    Shop { name: String, live: bool },
-    Sale { sale: String, terms: Box<SaleTerms>, if_version: Option<u32> },
-    Move { sale: String, to: SaleStep },
-    Item { sale: String, item: String, total: u32, oversell: u32, if_version: Option<u32> },
-    Adjust { item: String, by: i64, if_total: Option<u32> },
+    Shop {
+        name: String,
+        live: bool,
+    },
+    Sale {
+        sale: String,
+        terms: Box<SaleTerms>,
+        if_version: Option<u32>,
+    },
+    Move {
+        sale: String,
+        to: SaleStep,
+    },
+    Item(ItemAsked),
+    /// Set units aside under a label, or put them on sale again.
+    Block {
+        item: String,
+        quantity: u32,
+        label: String,
+        back: bool,
+    },
+    Adjust {
+        item: String,
+        by: i64,
+        if_total: Option<u32>,
+    },
     Create(Box<Create>),
-    Confirm { hold: Which, fence: Sent, payment: String },
-    Extend { hold: Which, fence: Sent, seconds: u32, reason: Option<String> },
-    Release { hold: Which, fence: Sent, parts: Option<Vec<(u8, Option<u32>)>>, reason: bool },
-    Cancel { hold: Which, fence: Sent, parts: Option<Vec<(u8, Option<u32>)>>, to: CancelTo },
+    Confirm {
+        hold: Which,
+        fence: Sent,
+        payment: String,
+    },
+    Extend {
+        hold: Which,
+        fence: Sent,
+        seconds: u32,
+        reason: Option<String>,
+    },
+    Release {
+        hold: Which,
+        fence: Sent,
+        parts: Option<Vec<(u8, Option<u32>)>>,
+        reason: bool,
+    },
+    Cancel {
+        hold: Which,
+        fence: Sent,
+        parts: Option<Vec<(u8, Option<u32>)>>,
+        to: Option<CancelTo>,
+    },
 }
 
 /// One command, as tests write it.
@@ -122,6 +197,7 @@ pub fn plain_terms() -> SaleTerms {
         extensions_max: 2,
         live_holds_per_buyer: None,
         limits: Vec::new(),
+        returns_to: None,
     }
 }
 
@@ -159,6 +235,11 @@ impl World {
 
     /// With a sale `noon` that is open, and items with totals.
     pub fn selling(terms: SaleTerms, items: &[(&str, u32, u32)]) -> Self {
+        Self::offering(terms, &plain_items(items))
+    }
+
+    /// With a sale `noon` that is open, and items that may share units.
+    pub fn offering(terms: SaleTerms, items: &[ItemAsked]) -> Self {
         let mut world = Self::new();
         let sale = || "noon".to_owned();
         world.step(&Step::new(What::Sale {
@@ -166,9 +247,8 @@ impl World {
             terms: Box::new(terms),
             if_version: None,
         }));
-        for &(item, total, oversell) in items {
-            let (item, if_version) = (item.to_owned(), None);
-            world.step(&Step::new(What::Item { sale: sale(), item, total, oversell, if_version }));
+        for item in items {
+            world.step(&Step::new(What::Item(item.clone())));
         }
         world.step(&Step::new(What::Move { sale: sale(), to: SaleStep::Publish }));
         world
@@ -357,14 +437,32 @@ impl World {
             What::Move { sale, to } => {
                 Act::SaleMove(noondrop_core::SaleMove { sale: name(sale), to: *to })
             }
-            What::Item { sale, item, total, oversell, if_version } => Act::ItemPut(ItemPut {
-                sale: name(sale),
-                item: name(item),
-                total: *total,
-                oversell_limit: *oversell,
-                if_version: *if_version,
+            What::Item(asked) => Act::ItemPut(ItemPut {
+                sale: name(&asked.sale),
+                item: name(&asked.item),
+                total: asked.total,
+                oversell_limit: asked.oversell,
+                if_version: asked.if_version,
+                counts_against: (!asked.against.is_empty())
+                    .then(|| asked.against.iter().map(|item| name(item)).collect()),
                 seats: None,
             }),
+            What::Block { item, quantity, label, back } => {
+                let (sale, item, label) = (name("noon"), name(item), name(label));
+                let (quantity, reason) = (*quantity, "sponsor".into());
+                if *back {
+                    Act::ItemUnblock(ItemUnblock {
+                        sale,
+                        item,
+                        quantity,
+                        label,
+                        reason,
+                        seats: None,
+                    })
+                } else {
+                    Act::ItemBlock(ItemBlock { sale, item, quantity, label, reason, seats: None })
+                }
+            }
             What::Adjust { item, by, if_total } => Act::ItemAdjust(ItemAdjust {
                 sale: name("noon"),
                 item: name(item),
@@ -382,7 +480,10 @@ impl World {
                 lines: create
                     .lines
                     .iter()
-                    .map(|(item, quantity)| LineAsked::units(name(item), *quantity))
+                    .map(|(item, quantity, from)| LineAsked {
+                        from: from.as_ref().map(|label| Box::new(name(label))),
+                        ..LineAsked::units(name(item), *quantity)
+                    })
                     .collect(),
                 ttl_seconds: create.ttl,
                 metadata: None,
@@ -414,7 +515,7 @@ impl World {
                 hold: self.id_of(*hold).0,
                 fence: self.fence(*hold, *fence).expect("a cancel has a fence"),
                 lines: parts(some),
-                to: *to,
+                to: to.clone(),
                 reason: "rain".into(),
             }),
         }
@@ -436,7 +537,7 @@ impl World {
             Outcome::Item(view) => {
                 let item = self.item_name(view.item);
                 let created = if view.created { " created" } else { "" };
-                format!("{item} {} v{}{created}", tell_counts(&view.counts), view.version)
+                format!("{item} {} v{}{created}", tell_item(view), view.version)
             }
             Outcome::Sale(view) => {
                 let created = if view.created { " created" } else { "" };
@@ -462,7 +563,14 @@ impl World {
         ];
         words.push(format!("ext={}", view.extensions_left));
         for (line, number) in view.lines.0.iter().zip(1..) {
-            words.push(format!("{number}:{}={}", self.item_name(line.item), tell_line(line)));
+            let from = line.from.map(|label| {
+                format!(
+                    "<{}",
+                    self.state.catalog().sales[view.sale.0 as usize].labels[usize::from(label.0)]
+                )
+            });
+            let item = self.item_name(line.item) + &from.unwrap_or_default();
+            words.push(format!("{number}:{item}={}", tell_line(line)));
         }
         let no =
             |id: HoldId| self.state.hold_no(id).expect("a hold that is pointed to").to_string();
@@ -496,9 +604,12 @@ impl World {
             Refusal::Stock { lines, .. } => {
                 let lines = lines.iter().map(|lack| {
                     let at = lack.may_free_at.map_or("-".to_owned(), tell);
-                    let item = self.state.catalog().items[lack.item.0 as usize].name.clone();
+                    let item = self.item_name(lack.item);
+                    let within = lack.limited_by.map(|pool| format!("@{}", self.item_name(pool)));
+                    let item = item + &within.unwrap_or_default();
+                    let block = if lack.from.is_some() { "<" } else { "" };
                     format!(
-                        "{}:{item}={},asked{},free{},held{},most{},at{at}",
+                        "{}:{item}{block}={},asked{},free{},held{},most{},at{at}",
                         lack.line,
                         lack.code.as_str(),
                         lack.requested,
@@ -608,6 +719,13 @@ fn tell_line(line: &Line) -> String {
     ];
     let some = counts.iter().filter(|(_, units)| *units > 0);
     some.map(|(what, units)| format!("{what}{units}")).collect::<Vec<_>>().join(",")
+}
+
+/// An item's counts and, if it has any, its blocks.
+pub fn tell_item(view: &ItemView) -> String {
+    let mut words = vec![tell_counts(&view.counts)];
+    words.extend(view.blocks.iter().map(|block| format!("{}:{}", block.label, block.quantity)));
+    words.join(" ")
 }
 
 pub fn tell_counts(counts: &Counts) -> String {

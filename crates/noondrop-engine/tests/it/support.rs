@@ -112,10 +112,11 @@ impl Shop {
         let item = ItemPut {
             sale: name("noon"),
             item: name(ITEM),
-            total,
+            total: Some(total),
             oversell_limit: 0,
             if_version: None,
             seats: None,
+            counts_against: None,
         };
         let mut commands = self.published_sale("noon", None);
         commands.push(self.command(None, Act::ItemPut(item)));
@@ -133,6 +134,7 @@ impl Shop {
             extensions_max: 2,
             live_holds_per_buyer: None,
             limits: Vec::new(),
+            returns_to: None,
         };
         let put = SalePut { sale: name(sale), terms, if_version: None };
         let publish = SaleMove { sale: name(sale), to: SaleStep::Publish };

@@ -31,6 +31,8 @@ pub(super) fn slot_of(fact: &Fact) -> Option<SlotKind> {
         Fact::HoldCancelled(fact) => keyed(&fact.touched.key),
         Fact::HoldActRefused(fact) => keyed(&fact.touched.key),
         Fact::ItemAdjusted(fact) => keyed(&fact.key),
+        Fact::ItemBlocked(fact) | Fact::ItemUnblocked(fact) => keyed(&fact.key),
+        Fact::BlockRefused(fact) => keyed(&fact.key),
         Fact::ShopDefined(fact) => Some(SlotKind::Defined("shop", fact.shop.0)),
         Fact::SaleDefined(fact) => Some(SlotKind::Defined("sale", fact.sale.0)),
         Fact::ItemDefined(fact) => Some(SlotKind::Defined("item", fact.item.0)),
@@ -70,7 +72,9 @@ pub(super) fn agrees(fact: &Fact, outcome: &Outcome) -> bool {
     match (fact, outcome) {
         (Fact::HoldRefused(fact), Outcome::Refused(_)) => refused(&fact.refusal),
         (Fact::HoldActRefused(fact), Outcome::Refused(_)) => refused(&fact.refusal),
-        (_, Outcome::Refused(_)) | (Fact::HoldRefused(_) | Fact::HoldActRefused(_), _) => false,
+        (Fact::BlockRefused(fact), Outcome::Refused(_)) => refused(&fact.refusal),
+        (_, Outcome::Refused(_))
+        | (Fact::HoldRefused(_) | Fact::HoldActRefused(_) | Fact::BlockRefused(_), _) => false,
         _ => true,
     }
 }

@@ -57,6 +57,7 @@ impl Oracle {
             sold: 0,
             released: 0,
             cancelled: 0,
+            from: None,
         };
         let mut hold = Hold {
             sale,
@@ -269,6 +270,7 @@ impl Oracle {
                 most: small(most),
                 may_free_at: self.may_free_at(*item, asked + held + settled - cap, old),
                 seats: None,
+                from: None,
             });
         }
         if lines.is_empty() {
@@ -385,7 +387,7 @@ impl Oracle {
             let line = &mut hold.lines[line];
             line.sold -= units;
             line.cancelled += units;
-            if cancel.to == CancelTo::Destroyed {
+            if cancel.to == Some(CancelTo::Destroyed) {
                 let total = &mut self.items[line.item.0 as usize].total;
                 *total -= units.min(*total);
             }

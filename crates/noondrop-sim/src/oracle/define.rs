@@ -151,7 +151,7 @@ impl Oracle {
             self.items.push(Item {
                 sale,
                 name: put.item.to_string(),
-                total: put.total,
+                total: put.total.expect("the simulated office names a total"),
                 oversell_limit: put.oversell_limit,
                 version: 1,
             });
@@ -160,7 +160,7 @@ impl Oracle {
         };
         let entry = &mut self.items[item.0 as usize];
         check_version(put.if_version, entry.version)?;
-        if entry.total != put.total {
+        if Some(entry.total) != put.total {
             return Err(Refusal::UseAdjust { total: entry.total });
         }
         if entry.oversell_limit != put.oversell_limit {

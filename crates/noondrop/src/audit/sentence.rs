@@ -1,9 +1,9 @@
 //! A fact as a sentence that people who answer buyers can read aloud: who, what, and why.
 
 use noondrop_core::{
-    CancelTo, Counts, Digest16, Draw, Entry, Fact, HoldAct, HoldActRefused, HoldCreated, HoldNo,
-    HoldRefused, HoldReleased, HoldTouched, HoldsExpired, ItemIx, KeyUse, LineMoved, LineRefusal,
-    Private, Refusal, StockCode, Timestamp,
+    BlockAct, BlockMoved, CancelTo, Counts, Digest16, Draw, Entry, Fact, HoldAct, HoldActRefused,
+    HoldCreated, HoldNo, HoldRefused, HoldReleased, HoldTouched, HoldsExpired, ItemDefined, ItemIx,
+    KeyUse, LineMoved, LineRefusal, Private, Refusal, StockCode, Timestamp,
 };
 
 use super::replay::Naming;
@@ -66,14 +66,16 @@ impl Told<'_> {
                 let sale = self.naming.sale(moved.sale);
                 format!("{} made sale {sale} {}", by(moved.by), moved.state.as_str())
             }
-            Fact::ItemDefined(item) => format!(
-                "{} defined item {} of sale {} with {} units, {} beyond them may be oversold",
-                by(item.by),
-                item.name,
-                self.naming.sale(item.sale),
-                item.total,
-                item.oversell_limit
-            ),
+            Fact::ItemDefined(item) => {
+                format!(
+                    "{} defined item {} of sale {} with {} units, {} beyond them may be oversold",
+                    by(item.by),
+                    item.name,
+                    self.naming.sale(item.sale),
+                    item.total,
+                    item.oversell_limit
+                ) + &self.shares(item)
+            }
             Fact::ItemAdjusted(item) => format!(
                 "{} changed {} by {:+} to {} units{}{}",
                 by(item.by),
@@ -82,6 +84,22 @@ impl Told<'_> {
                 item.total,
                 self.reason(),
                 with_key(item.key)
+            ),
+            Fact::ItemBlocked(moved) => self.set_aside("set aside", moved, "under"),
+            Fact::ItemUnblocked(moved) => self.set_aside("put on sale again", moved, "from under"),
+            Fact::BlockRefused(refused) => format!(
+                "{} wanted to {} {} of {} under {}{}{}: refused, {}",
+                by(refused.by),
+                match refused.operation {
+                    BlockAct::Block => "set aside",
+                    BlockAct::Unblock => "put on sale again",
+                },
+                refused.quantity,
+                self.naming.item(refused.item),
+                refused.label,
+                self.reason(),
+                with_key(refused.key),
+                self.why(&refused.refusal)
             ),
             Fact::SettingsChanged(settings) => format!(
                 "the settings became: success keys {} h, refusal keys {} s, at most {} keys",
@@ -93,6 +111,27 @@ impl Told<'_> {
             ),
             _ => return None,
         })
+    }
+
+    fn shares(&self, item: &ItemDefined) -> String {
+        if item.draws == [item.item] {
+            return String::new();
+        }
+        let pools = item.draws.iter().map(|pool| self.naming.item(*pool));
+        format!("; a unit of it takes from {}", listed(pools))
+    }
+
+    fn set_aside(&self, what: &str, moved: &BlockMoved, under: &str) -> String {
+        format!(
+            "{} {what} {} of {} {under} {}; {} are there now{}{}",
+            self.naming.actor(moved.by),
+            moved.quantity,
+            self.naming.item(moved.item),
+            moved.label,
+            moved.blocked,
+            self.reason(),
+            with_key(moved.key)
+        )
     }
 
     fn attempt(&self, fact: &Fact) -> Option<String> {
@@ -136,9 +175,10 @@ impl Told<'_> {
             Fact::HoldReleased(released) => self.released(released),
             Fact::HoldsExpired(expired) => self.expired(expired),
             Fact::HoldCancelled(cancelled) => {
-                let to = match cancelled.to {
-                    CancelTo::Stock => "they are on sale again",
-                    CancelTo::Destroyed => "they are gone for good",
+                let to = match &cancelled.to {
+                    CancelTo::Stock => "they are on sale again".to_owned(),
+                    CancelTo::Destroyed => "they are gone for good".to_owned(),
+                    CancelTo::Block(label) => format!("they are set aside under {label}"),
                 };
                 let what = self.parts(&cancelled.touched, &cancelled.lines);
                 format!("{what} cancelled{}; {to}", self.reason())
@@ -229,6 +269,12 @@ impl Told<'_> {
     fn shortage(&self, line: &LineRefusal) -> String {
         let item = self.naming.item(line.limited_by.unwrap_or(line.item));
         let asked = line.requested;
+        if line.from.is_some() {
+            let available = line.available;
+            return format!(
+                "{available} of {item} were set aside there where {asked} were asked for"
+            );
+        }
         match line.code {
             StockCode::SoldOut => format!("all of {item} were sold"),
             StockCode::AllHeld => {

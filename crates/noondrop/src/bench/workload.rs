@@ -37,14 +37,16 @@ pub fn opening(hold_seconds: u32) -> Vec<Command> {
         extensions_max: 0,
         live_holds_per_buyer: None,
         limits: Vec::new(),
+        returns_to: None,
     };
     let item = ItemPut {
         sale: name(SALE),
         item: name(ITEM),
-        total: TOTAL_MAX,
+        total: Some(TOTAL_MAX),
         oversell_limit: 0,
         if_version: None,
         seats: None,
+        counts_against: None,
     };
     let sale = SalePut { sale: name(SALE), terms, if_version: None };
     [

@@ -172,15 +172,17 @@ fn demo_commands(opens_at: Timestamp) -> Vec<Command> {
         extensions_max: 2,
         live_holds_per_buyer: None,
         limits: Vec::new(),
+        returns_to: None,
     };
     let sale = name("demo");
     let item = ItemPut {
         sale: sale.clone(),
         item: name("ticket"),
-        total: 100,
+        total: Some(100),
         oversell_limit: 0,
         if_version: None,
         seats: None,
+        counts_against: None,
     };
     [
         Act::SalePut(SalePut { sale: sale.clone(), terms, if_version: None }),

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::{App, Caller, position_header, value_response, with_etag};
+use super::blocks::ReturnsBody;
 use super::body::{self, LargeRaw, Path, Query, Raw};
 use super::holds::AtLeast;
 use super::problem::Problem;
@@ -83,6 +84,7 @@ pub struct SaleBody {
     live_holds_per_buyer: Option<u32>,
     #[serde(default)]
     limits: Vec<LimitBody>,
+    returns_to: Option<ReturnsBody>,
 }
 
 /// A limit per buyer.
@@ -130,6 +132,7 @@ impl SaleBody {
             extensions_max: self.extensions_max.unwrap_or(EXTENSIONS),
             live_holds_per_buyer: self.live_holds_per_buyer,
             limits: limits.collect::<Result<_, Problem>>()?,
+            returns_to: self.returns_to.map(ReturnsBody::read).transpose()?,
         })
     }
 }
@@ -214,6 +217,8 @@ pub struct ItemBody {
     #[serde(default)]
     oversell_limit: u32,
     seats: Option<Vec<SeatBody>>,
+    #[serde(default)]
+    counts_against: Vec<String>,
 }
 
 /// `PUT /v1/sales/{sale}/items/{item}`
@@ -226,18 +231,20 @@ pub async fn item_put(
 ) -> Result<Response, Problem> {
     caller.needs(ADMINS)?;
     let body: ItemBody = body::read(&headers, raw.into())?;
-    let total = match (body.total, &body.seats) {
-        (Some(total), None) => total,
-        (None, Some(seats)) => u32::try_from(seats.len()).unwrap_or(u32::MAX),
-        _ => return Err(Problem::field("total", "either total or seats")),
-    };
+    if body.total.is_some() && body.seats.is_some() {
+        return Err(Problem::field("total", "absent, where seats are listed"));
+    }
+    let against = body.counts_against.iter().enumerate();
+    let against = against.map(|(at, name)| body::name(&format!("counts_against[{at}]"), name));
+    let against = against.collect::<Result<Vec<_>, Problem>>()?;
     let act = Act::ItemPut(ItemPut {
         sale: body::path_name("sale", &sale)?,
         item: body::name("item", &item)?,
-        total,
+        total: body.total,
         oversell_limit: body.oversell_limit,
         if_version: if_match(&headers)?,
         seats: body.seats.map(|seats| defs("seats", seats)).transpose()?,
+        counts_against: (!against.is_empty()).then_some(against),
     });
     let reply = app.execute(&caller, &headers, act, &item).await?;
     Ok(app.respond(reply, StatusCode::OK).await)
@@ -274,6 +281,16 @@ pub async fn item_adjust(
     Ok(app.respond(reply, StatusCode::OK).await)
 }
 
+/// For whom units are set aside is not for buyers.
+fn seen_by(caller: &Caller, mut item: Value) -> Value {
+    if caller.role() == Role::Buyer
+        && let Value::Object(members) = &mut item
+    {
+        members.remove("blocks");
+    }
+    item
+}
+
 /// `GET /v1/sales/{sale}/items/{item}`
 pub async fn item_get(
     State(app): State<Arc<App>>,
@@ -286,7 +303,7 @@ pub async fn item_get(
     let answer = app.ask(move |state, _| state.item(shop.as_str(), &sale, &name)).await?;
     let view = answer.value;
     let view = view.ok_or_else(|| Problem::missing("item", &item))?;
-    let value = item_value(&view, &app.handle.catalog());
+    let value = seen_by(&caller, item_value(&view, &app.handle.catalog()));
     let mut response = with_etag(value_response(StatusCode::OK, &value), view.version);
     position_header(response.headers_mut(), answer.position);
     Ok(response)
@@ -305,7 +322,8 @@ pub async fn item_list(
     let views = answer.value;
     let views = views.ok_or_else(|| Problem::missing("sale", &sale))?;
     let catalog = app.handle.catalog();
-    let items: Vec<Value> = views.iter().map(|view| item_value(view, &catalog)).collect();
+    let items: Vec<Value> =
+        views.iter().map(|view| seen_by(&caller, item_value(view, &catalog))).collect();
     let mut response = value_response(StatusCode::OK, &json!({ "items": items }));
     position_header(response.headers_mut(), answer.position);
     Ok(response)

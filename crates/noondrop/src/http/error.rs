@@ -7,7 +7,7 @@ use noondrop_engine::Fault;
 use serde_json::{Value, json};
 
 use super::problem::Problem;
-use super::render::time_text;
+use super::render::{label_text, time_text};
 
 /// What the texts of a refusal need beside it.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +40,9 @@ impl Context<'_> {
             | Act::SaleMove(_)
             | Act::ItemPut(_)
             | Act::ItemAdjust(_)
-            | Act::ItemSeats(_) => None,
+            | Act::ItemSeats(_)
+            | Act::ItemBlock(_)
+            | Act::ItemUnblock(_) => None,
         }
     }
 
@@ -56,6 +58,8 @@ impl Context<'_> {
             Act::ItemPut(act) => Some(act.sale.as_str()),
             Act::ItemAdjust(act) => Some(act.sale.as_str()),
             Act::ItemSeats(act) => Some(act.sale.as_str()),
+            Act::ItemBlock(act) => Some(act.sale.as_str()),
+            Act::ItemUnblock(act) => Some(act.sale.as_str()),
             Act::ShopPut(_)
             | Act::HoldConfirm(_)
             | Act::HoldExtend(_)
@@ -207,6 +211,17 @@ fn line_detail(line: &LineRefusal, context: &Context<'_>) -> String {
     let item = context.item(line.item);
     let within = line.limited_by.map(|pool| format!(" (limited by {})", context.item(pool)));
     let within = within.unwrap_or_default();
+    if let Some(label) = line.from {
+        let label = label_text(context.catalog, line.item, label);
+        let (asked, there) = (line.requested, line.available);
+        return format!(
+            "{asked} of {item} are asked for from {label}; {there} are set aside there."
+        );
+    }
+    if line.line == 0 {
+        let (asked, there) = (line.requested, line.available);
+        return format!("{asked} of {item} are asked for; there are {there}.");
+    }
     let asks = format!("Line {} asks for {} of {item}{within}", line.line, line.requested);
     match line.code {
         StockCode::SoldOut => format!("{asks}; all are sold."),
@@ -236,6 +251,7 @@ fn line_error(line: &LineRefusal, context: &Context<'_>) -> Value {
         "held": line.held,
         "most": line.most,
         "may_free_at": line.may_free_at.map(time_text),
+        "from": line.from.map(|label| label_text(context.catalog, line.item, label)),
     });
     if let Some(seats) = &line.seats {
         let seat =

@@ -7,14 +7,14 @@ use axum::response::Response;
 use http::{HeaderMap, StatusCode};
 use noondrop_core::limits::METADATA_BYTES_MAX;
 use noondrop_core::{
-    Act, CancelTo, Digested, Digester, Fence, HoldCancel, HoldConfirm, HoldCreate, HoldExtend,
-    HoldId, HoldNo, HoldRef, HoldRelease, HoldState, HoldView, LineAsked, LinePart, SeatKept,
-    Timestamp,
+    Act, Digested, Digester, Fence, HoldCancel, HoldConfirm, HoldCreate, HoldExtend, HoldId,
+    HoldNo, HoldRef, HoldRelease, HoldState, HoldView, LineAsked, LinePart, SeatKept, Timestamp,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::{App, Caller, hold_headers, json_response, position_header, value_response};
+use super::blocks::{cancel_to, label};
 use super::body::{self, Path, Query, Raw};
 use super::problem::Problem;
 use super::render::{Texts, hold_body};
@@ -52,6 +52,7 @@ pub struct HoldBody {
 pub struct LineBody {
     item: String,
     quantity: Option<u32>,
+    from: Option<String>,
     together: Option<bool>,
     seats: Option<Vec<String>>,
     sections: Option<Vec<String>>,
@@ -62,13 +63,16 @@ pub struct LineBody {
 impl LineBody {
     fn into_asked(self, place: usize) -> Result<LineAsked, Problem> {
         let item = body::name(&format!("lines[{place}].item"), &self.item)?;
+        let from = self.from.as_ref().map(|from| label(&format!("lines[{place}].from"), from));
+        let from = from.transpose()?.map(Box::new);
         let Self { quantity, together, seats, sections, tags, zone, .. } = self;
         let named = seats.as_ref().map(|seats| u32::try_from(seats.len()).unwrap_or(u32::MAX));
         let quantity = quantity.or(named).ok_or_else(|| {
             Problem::field(&format!("lines[{place}].quantity"), "a number, or seats by name")
         })?;
         let wish = WishBody { together, seats, sections, tags, zone };
-        Ok(LineAsked { seats: wish.into_asked(place)?, ..LineAsked::units(item, quantity) })
+        let seats = wish.into_asked(place)?;
+        Ok(LineAsked { from, seats, ..LineAsked::units(item, quantity) })
     }
 }
 
@@ -261,18 +265,9 @@ pub async fn confirm(
 pub struct CancelBody {
     fence: u64,
     lines: Option<Vec<PartBody>>,
-    to: CancelToBody,
+    /// `stock`, `destroyed` or a label; none: as the sale says.
+    to: Option<String>,
     reason: String,
-}
-
-/// Where they go.
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CancelToBody {
-    /// On sale again.
-    Stock,
-    /// Gone.
-    Destroyed,
 }
 
 /// `POST /v1/holds/{id}/cancel`
@@ -286,10 +281,7 @@ pub async fn cancel(
     caller.needs(SELLERS)?;
     let hold = body::path_hold(&id)?;
     let body: CancelBody = body::read(&headers, raw)?;
-    let to = match body.to {
-        CancelToBody::Stock => CancelTo::Stock,
-        CancelToBody::Destroyed => CancelTo::Destroyed,
-    };
+    let to = body.to.as_deref().map(cancel_to).transpose()?;
     let reason = body::text("reason", &body.reason)?;
     let fence = Fence(body.fence);
     let act = Act::HoldCancel(HoldCancel { hold, fence, lines: parts(body.lines)?, to, reason });

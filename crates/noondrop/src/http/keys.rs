@@ -24,9 +24,12 @@ impl KeyPolicy {
     #[must_use]
     pub const fn of(act: &Act) -> Self {
         match act {
-            Act::HoldCreate(_) | Act::HoldExtend(_) | Act::ItemAdjust(_) | Act::ItemSeats(_) => {
-                Self::Required
-            }
+            Act::HoldCreate(_)
+            | Act::HoldExtend(_)
+            | Act::ItemAdjust(_)
+            | Act::ItemSeats(_)
+            | Act::ItemBlock(_)
+            | Act::ItemUnblock(_) => Self::Required,
             Act::HoldConfirm(_) | Act::HoldRelease(_) | Act::HoldCancel(_) => Self::Optional,
             Act::ShopPut(_) | Act::SalePut(_) | Act::SaleMove(_) | Act::ItemPut(_) => Self::Ignored,
         }

@@ -173,6 +173,26 @@ const OPERATIONS: &[Operation] = &[
     Operation {
         answers: &[(200, "Item")],
         ..send(
+            "/v1/sales/{sale}/items/{item}/block",
+            "items.block",
+            "Set units aside under a label",
+            ADMINS,
+            "Block",
+        )
+    },
+    Operation {
+        answers: &[(200, "Item")],
+        ..send(
+            "/v1/sales/{sale}/items/{item}/unblock",
+            "items.unblock",
+            "Put units that were set aside on sale again",
+            ADMINS,
+            "Block",
+        )
+    },
+    Operation {
+        answers: &[(200, "Item")],
+        ..send(
             "/v1/sales/{sale}/items/{item}/seats",
             "items.seats",
             "More or fewer seats",
@@ -328,8 +348,15 @@ fn parameters_of(operation: &Operation) -> Value {
         }
         parameter
     });
-    let needed =
-        ["holds.create", "holds.extend", "items.adjust", "items.seats"].contains(&operation.id);
+    let needed = [
+        "holds.create",
+        "holds.extend",
+        "items.adjust",
+        "items.seats",
+        "items.block",
+        "items.unblock",
+    ];
+    let needed = needed.contains(&operation.id);
     let headers = operation.headers.iter().map(|name| {
         let name = if needed { format!("{name}-Required") } else { (*name).to_owned() };
         json!({"$ref": format!("#/components/parameters/{name}")})

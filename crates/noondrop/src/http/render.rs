@@ -3,8 +3,8 @@
 
 use jiff::fmt::temporal::DateTimePrinter;
 use noondrop_core::{
-    Catalog, Counts, HoldTexts, HoldView, ItemView, SaleView, SeatKept, SeatOfHold, ShopView,
-    Timestamp,
+    Catalog, Counts, HoldTexts, HoldView, ItemIx, ItemView, LabelIx, Name, SaleView, SeatKept,
+    SeatOfHold, ShopView, Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -137,6 +137,9 @@ pub fn hold_body(view: &HoldView, texts: Texts<'_>, catalog: &Catalog) -> String
         json.raw(",\"item\":").string(item).raw(",\"held\":").number(line.held);
         json.raw(",\"sold\":").number(line.sold).raw(",\"released\":").number(line.released);
         json.raw(",\"cancelled\":").number(line.cancelled);
+        if let Some(label) = line.from {
+            json.raw(",\"from\":").string(label_text(catalog, line.item, label));
+        }
         json.seats(view.seats.iter().filter(|seat| usize::from(seat.line) == place + 1));
         json.raw("}");
     }
@@ -146,6 +149,14 @@ pub fn hold_body(view: &HoldView, texts: Texts<'_>, catalog: &Catalog) -> String
     }
     json.raw("}");
     json.0
+}
+
+/// The label that an item's sale has in a place.
+#[must_use]
+pub fn label_text(catalog: &Catalog, item: ItemIx, label: LabelIx) -> &str {
+    let item = catalog.items.get(item.0 as usize);
+    let sale = item.and_then(|item| catalog.sales.get(item.sale.0 as usize));
+    sale.and_then(|sale| sale.labels.get(usize::from(label.0))).map_or("", Name::as_str)
 }
 
 /// The account of an item; wire names.
@@ -174,6 +185,14 @@ pub fn item_value(view: &ItemView, catalog: &Catalog) -> Value {
         members.insert("version".into(), view.version.into());
         members.insert("seated".into(), view.seated.into());
         members.insert("quarantined".into(), view.quarantined.into());
+        members.insert("view".into(), view.is_view.into());
+        let others = view.counts_against.iter();
+        let others = others.filter_map(|other| catalog.items.get(other.0 as usize));
+        let others: Vec<&str> = others.map(|other| other.name.as_str()).collect();
+        members.insert("counts_against".into(), others.into());
+        let blocks = view.blocks.iter();
+        let blocks = blocks.map(|b| json!({"label": b.label.as_str(), "quantity": b.quantity}));
+        members.insert("blocks".into(), blocks.collect());
     }
     value
 }
@@ -186,7 +205,7 @@ pub fn sale_value(view: &SaleView) -> Value {
         .limits
         .iter()
         .map(|limit| {
-            let items: Vec<&str> = limit.items.iter().map(noondrop_core::Name::as_str).collect();
+            let items: Vec<&str> = limit.items.iter().map(Name::as_str).collect();
             json!({"name": limit.name.as_str(), "items": items, "per_buyer": limit.per_buyer})
         })
         .collect();
@@ -205,6 +224,9 @@ pub fn sale_value(view: &SaleView) -> Value {
         "extensions_max": terms.extensions_max,
         "live_holds_per_buyer": terms.live_holds_per_buyer,
         "limits": limits,
+        "returns_to": terms.returns_to.as_ref().map(|returns| {
+            json!({"label": returns.label.as_str(), "lapsed": returns.lapsed})
+        }),
     })
 }
 

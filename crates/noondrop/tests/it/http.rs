@@ -145,12 +145,16 @@ fn each_route_takes_its_roles_and_names_them() {
     let create = post("/v1/holds", &floor("ada", 1)).key("k2");
     let adjust = json!({"by": 1, "reason": "r"});
     let adjust = post("/v1/sales/noon/items/floor/adjust", &adjust).key("a");
-    let not_for: [(Ask, &[Who]); 12] = [
+    let aside = json!({"quantity": 1, "label": "x", "reason": "r"});
+    let aside = |verb: &str| post(format!("/v1/sales/noon/items/floor/{verb}"), &aside).key(verb);
+    let not_for: [(Ask, &[Who]); 14] = [
         (put("/v1/shops/other", &json!({"live": false})), &[Admin, Seller, Buyer("ada"), Auditor]),
         (put("/v1/sales/dusk", &json!({})), &[Seller, Buyer("ada"), Auditor, Worker]),
         (Ask::new("POST", "/v1/sales/noon/pause"), &[Seller, Buyer("ada"), Auditor, Worker]),
         (put("/v1/sales/noon/items/x", &json!({"total": 1})), &[Seller, Buyer("ada"), Auditor]),
         (adjust, &[Seller, Buyer("ada"), Auditor, Worker]),
+        (aside("block"), &[Seller, Buyer("ada"), Auditor, Worker]),
+        (aside("unblock"), &[Seller, Buyer("ada"), Auditor, Worker]),
         (create, &[Auditor, Worker]),
         (confirm, &[Buyer("ada"), Auditor, Worker]),
         (cancel, &[Buyer("ada"), Auditor, Worker]),

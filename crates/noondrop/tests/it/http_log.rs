@@ -170,9 +170,10 @@ fn define_item() -> noondrop_core::Command {
     let item = ItemPut {
         sale: name("noon"),
         item: name("parking"),
-        total: 1,
+        total: Some(1),
         oversell_limit: 0,
         if_version: None,
+        counts_against: None,
         seats: None,
     };
     let actor = Actor::Principal { name: name("office"), role: Role::Admin };

@@ -8,6 +8,7 @@ mod http_openapi;
 mod http_problems;
 mod http_seats;
 mod http_server;
+mod http_stock;
 mod http_world;
 mod program;
 mod rehearse;

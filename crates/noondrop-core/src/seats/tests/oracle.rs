@@ -1,5 +1,6 @@
 //! Random maps and changes against the rules of the module's header, written a second time: naive, and sharing nothing.
 
+use crate::units::LabelIx;
 use alloc::format;
 use alloc::vec::Vec;
 

@@ -1,5 +1,6 @@
 //! What is best, case by case; and what adding, taking back and setting do.
 
+use crate::units::LabelIx;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use alloc::{format, vec};

@@ -13,12 +13,12 @@ use crate::fact::{
     LineMoved, Private, Short,
 };
 use crate::limits::TTL_SECONDS_MAX;
-use crate::outcome::{HoldState, HoldView, Outcome, SeatKept};
+use crate::outcome::{HoldState, HoldView, Line, Outcome, SeatKept};
 use crate::planted::{self, Bug};
 use crate::refusal::Refusal;
 use crate::state::State;
 use crate::state::hold::{From, Hold};
-use crate::units::{Fence, ItemIx, Timestamp};
+use crate::units::{Fence, Timestamp};
 
 impl State {
     pub(super) fn decide_confirm(
@@ -51,7 +51,7 @@ impl State {
             out.push(Fact::HoldConfirmedAgain(touched).into());
             return Ok(self.answer(view));
         }
-        let moves = self.draws_of(hold.lines.iter().map(|line| (line.item, line.held)));
+        let moves = self.draws_of(hold.lines.iter().map(|line| (line.item, line.held, None)));
         hold.confirm();
         let fact = Fact::HoldConfirmed(HoldConfirmed { touched, payment, moves });
         let text = Some(confirm.payment_ref.text.clone());
@@ -135,7 +135,8 @@ impl State {
             return refuse_act(by, command, &hold, (HoldAct::Release, refusal), out);
         }
         let (parts, seats) = self.parts_of(&hold, release.lines.as_deref(), From::Held)?;
-        let moves = self.draws_of(parts.iter().map(|part| (item_of(&hold, *part), part.quantity)));
+        let back_to = |line: &Line| self.books.back_to(hold.sale, line.from);
+        let (moves, seats) = self.moves_of(&hold, &parts, seats, back_to);
         let touched = touched(by, command, &hold);
         hold.release(&parts).expect("the parts were checked against the lines");
         hold.mark(seats.iter().flatten(), SeatKept::Released);
@@ -165,11 +166,12 @@ impl State {
             return refuse_act(by, command, &hold, (HoldAct::Cancel, refusal), out);
         }
         let (parts, seats) = self.parts_of(&hold, cancel.lines.as_deref(), From::Sold)?;
-        let moves = self.draws_of(parts.iter().map(|part| (item_of(&hold, *part), part.quantity)));
+        let (to, label) = self.cancelled_to(&hold, &parts, cancel.to.as_ref())?;
+        let (moves, seats) = self.moves_of(&hold, &parts, seats, |_| label);
         let touched = touched(by, command, &hold);
         hold.cancel(&parts).expect("the parts were checked against the lines");
         hold.mark(seats.iter().flatten(), SeatKept::Cancelled);
-        let fact = HoldCancelled { touched, lines: Short(parts), moves, to: cancel.to, seats };
+        let fact = HoldCancelled { touched, lines: Short(parts), moves, to, seats };
         let entry = with_reason(Fact::HoldCancelled(fact), Some(&cancel.reason));
         out.push(entry);
         Ok(self.answer(self.view(&hold)))
@@ -215,8 +217,8 @@ fn touched(by: &By, command: &Command, hold: &Hold) -> HoldTouched {
     HoldTouched { hold: hold.no, previous: hold.last_seq, by: by.actor, key: command.key }
 }
 
-fn item_of(hold: &Hold, part: LineMoved) -> ItemIx {
-    hold.lines[usize::from(part.line) - 1].item
+pub(super) fn line_of(hold: &Hold, part: LineMoved) -> &Line {
+    &hold.lines[usize::from(part.line) - 1]
 }
 
 fn with_reason(fact: Fact, reason: Option<&str>) -> Entry {

@@ -21,13 +21,15 @@ use crate::refusal::Refusal;
 use crate::seats::{Found, SeatNo};
 use crate::state::hold::{From, Hold};
 use crate::state::{LIVE_HOLDS, NO_HOLD, State};
-use crate::units::{HoldNo, ItemIx, SaleIx, Timestamp};
+use crate::units::{HoldNo, ItemIx, LabelIx, SaleIx, Timestamp};
 
 /// A line with its item found, and its seats.
 #[derive(Clone)]
 pub(super) struct Wanted {
     pub(super) item: ItemIx,
     pub(super) quantity: u32,
+    /// The block that it takes them from.
+    pub(super) from: Option<LabelIx>,
     pub(super) seats: WantedSeats,
 }
 
@@ -54,7 +56,7 @@ impl State {
             Ok(retaken) => retaken,
             Err(lost) => return on_hold(*lost, by, command, HoldAct::Retake, out),
         };
-        let wanted = self.wanted(sale, create, retaken.as_ref())?;
+        let wanted = self.wanted(sale, command, create, retaken.as_ref())?;
         let terms = &self.books.sales[sale.0 as usize].terms;
         let ttl_seconds = ttl(terms, command, create)?;
         let old = match self.replaced(by, command, create, sale) {
@@ -122,12 +124,13 @@ impl State {
     fn wanted(
         &self,
         sale: SaleIx,
+        command: &Command,
         create: &HoldCreate,
         retaken: Option<&Hold>,
     ) -> Result<WantedLines, Refusal> {
         let wanted: WantedLines = match retaken {
             Some(hold) if create.lines.is_empty() => lapsed_lines(hold),
-            _ => self.named(sale, create)?,
+            _ => self.named(sale, command, create)?,
         };
         if wanted.is_empty() || wanted.len() > HOLD_LINES_MAX {
             return Err(invalid("lines", format!("1 to {HOLD_LINES_MAX} lines")));
@@ -142,7 +145,12 @@ impl State {
         Ok(wanted)
     }
 
-    fn named(&self, sale: SaleIx, create: &HoldCreate) -> Result<WantedLines, Refusal> {
+    fn named(
+        &self,
+        sale: SaleIx,
+        command: &Command,
+        create: &HoldCreate,
+    ) -> Result<WantedLines, Refusal> {
         let mut wanted = WantedLines::new();
         for (line, number) in create.lines.iter().zip(1u8..) {
             let item = self.books.item(sale, line.item.as_str());
@@ -153,7 +161,11 @@ impl State {
                 return Err(invalid(field, format!("1 to {TOTAL_MAX}")));
             }
             let seats = self.wanted_seats(item, number, line.quantity, line.seats.as_deref())?;
-            wanted.push(Wanted { item, quantity: line.quantity, seats });
+            let from = match &line.from {
+                Some(label) => Some(self.block_asked(sale, command, label, number)?),
+                None => None,
+            };
+            wanted.push(Wanted { item, quantity: line.quantity, from, seats });
         }
         Ok(wanted)
     }
@@ -299,7 +311,7 @@ impl State {
                 by: by.actor,
                 key: command.key,
             };
-            let moves = self.draws_of(hold.lines.iter().map(|line| (line.item, line.held)));
+            let moves = self.draws_of(hold.lines.iter().map(|line| (line.item, line.held, None)));
             let fact = HoldConfirmed { touched, payment: payment.digest, moves };
             let private = Private { payment_ref: Some(payment.text.clone()), ..Private::default() };
             out.push(Entry { fact: Fact::HoldConfirmed(fact), private: Some(private) });
@@ -310,11 +322,14 @@ impl State {
 
     fn lines_taken(&self, attempt: &Attempt<'_>) -> Short<LineTaken> {
         let lines = attempt.wanted.iter().zip(&attempt.picked);
-        let taken = |(line, seats): (&Wanted, &Option<Found>)| LineTaken {
-            item: line.item,
-            quantity: line.quantity,
-            draws: self.books.draws(line.item, line.quantity).collect(),
-            seats: seats.as_ref().map(|seats| seats.to_vec()),
+        let taken = |(line, seats): (&Wanted, &Option<Found>)| {
+            let from = line.from.filter(|_| !planted::is(Bug::BlockPassedOver));
+            LineTaken {
+                item: line.item,
+                quantity: line.quantity,
+                draws: self.books.draws_from(line.item, line.quantity, from).collect(),
+                seats: seats.as_ref().map(|seats| seats.to_vec()),
+            }
         };
         lines.map(taken).collect()
     }
@@ -322,7 +337,8 @@ impl State {
     fn superseded(&self, by: &By, old: &Hold, new: HoldNo) -> Entry {
         let parts = self.parts_of(old, None, From::Held);
         let (parts, seats) = parts.expect("all that a hold has is a part of it");
-        let moves = self.draws_of(old.lines.iter().map(|line| (line.item, line.held)));
+        // To its blocks, or on sale, and not where other units go that come back: the new hold is to have them.
+        let (moves, seats) = self.moves_of(old, &parts, seats, |line| line.from);
         let fact = HoldReleased {
             touched: HoldTouched { hold: old.no, previous: old.last_seq, by: by.actor, key: None },
             lines: Short(parts),
@@ -352,6 +368,7 @@ fn lost(
             .map(|line| LineWanted {
                 item: line.item,
                 quantity: line.quantity,
+                from: line.from,
                 seats: match &line.seats {
                     WantedSeats::Named(seats) => Some(seats.clone()),
                     WantedSeats::None | WantedSeats::Best(_) => None,
@@ -373,7 +390,8 @@ fn lapsed_lines(hold: &Hold) -> WantedLines {
         let seats = lapsed.filter(|held| held.line == number).map(|held| held.seat);
         let (quantity, seats): (u32, Vec<SeatNo>) = (hold.lapsed(place), seats.collect());
         let seats = if seats.is_empty() { WantedSeats::None } else { WantedSeats::Named(seats) };
-        Wanted { item: hold.lines[place].item, quantity, seats }
+        let line = &hold.lines[place];
+        Wanted { item: line.item, quantity, from: line.from, seats }
     });
     lapsed.filter(|line| line.quantity > 0).collect()
 }

@@ -3,7 +3,9 @@
 use alloc::format;
 use alloc::vec::Vec;
 
+use super::block::check_label;
 use super::seats::check_new;
+use super::share::Shared;
 use super::{By, Decided, Entries, invalid};
 use crate::command::{
     ItemAdjust, ItemPut, KeyUse, SaleMove, SalePut, SaleStep, SaleTerms, ShopPut,
@@ -18,7 +20,7 @@ use crate::limits::{
 use crate::outcome::{Counts, ItemView, Outcome, SaleState, SaleView, ShopView};
 use crate::planted::{self, Bug};
 use crate::refusal::Refusal;
-use crate::seats::SeatMap;
+use crate::seats::{SeatDef, SeatMap};
 use crate::state::State;
 use crate::state::books::Sale;
 use crate::units::{ActorIx, ItemIx, SaleIx, Timestamp};
@@ -53,7 +55,11 @@ impl State {
             terms: put.terms.clone(),
             version: version_now + 1,
             state: old.map_or(SaleState::Draft, |old| old.state),
+            labels: old.and_then(|old| old.labels.clone()),
         };
+        if let Some(returns) = &put.terms.returns_to {
+            check_label("returns_to.label", &entry, &returns.label)?;
+        }
         if let Some(old) = old.filter(|old| old.terms == put.terms) {
             return Ok(self.sale_outcome(sale, old, false));
         }
@@ -131,10 +137,13 @@ impl State {
         if self.books.sales[sale.0 as usize].state == SaleState::Archived {
             return Err(Refusal::SaleArchived);
         }
-        check_at_most("total", put.total)?;
+        check_at_most("total", put.total.unwrap_or(0))?;
         check_at_most("oversell_limit", put.oversell_limit)?;
         if put.seats.is_some() && put.oversell_limit > 0 {
             return Err(invalid("oversell_limit", "0 on an item of seats"));
+        }
+        if !put.has_own() && put.oversell_limit > 0 {
+            return Err(invalid("oversell_limit", "0 for an item without a total of its own"));
         }
         match self.books.item(sale, put.item.as_str()) {
             Some(item) => self.redefine(by, put, item, out),
@@ -148,27 +157,41 @@ impl State {
             return Err(invalid("item", format!("at most {SALE_ITEMS_MAX} items in a sale")));
         }
         let item = self.books.next_item();
-        let mut fact = item_defined(by, put, item, sale, 1);
-        let mut total = put.total;
-        let mut seats = None;
-        if let Some(defs) = &put.seats {
+        let shared = self.shared_by(item, sale, put)?;
+        let seats = put.seats.as_deref();
+        if let Some(defs) = seats {
             check_new(&SeatMap::new(), defs)?;
-            total = u32::try_from(defs.len()).expect("as many as were checked");
-            (fact.total, fact.seated) = (0, Some(true));
-            seats = (total > 0).then(|| SeatsChanged {
-                item,
-                added: defs.clone(),
-                planned: Vec::new(),
-                removed: Vec::new(),
-                total,
-                by: by.actor,
-                key: None,
-            });
         }
+        let number = |defs: &[SeatDef]| u32::try_from(defs.len()).expect("as many as were checked");
+        let total = seats.map_or(put.total.unwrap_or(0), number);
         let counts = Counts { total, oversell_limit: put.oversell_limit, ..Counts::default() };
-        let seated = put.seats.is_some();
-        let view =
-            ItemView { item, sale, counts, version: 1, quarantined: false, created: true, seated };
+        let view = ItemView {
+            item,
+            sale,
+            counts,
+            version: 1,
+            quarantined: false,
+            created: true,
+            is_view: !put.has_own(),
+            counts_against: shared.direct.clone(),
+            blocks: Vec::new(),
+            seated: seats.is_some(),
+        };
+        let mut fact = item_defined(by, put, &view, shared);
+        if seats.is_some() {
+            fact.total = 0;
+        }
+        let seats = seats.filter(|defs| !defs.is_empty()).map(|defs| SeatsChanged {
+            item,
+            added: defs.to_vec(),
+            planned: Vec::new(),
+            removed: Vec::new(),
+            total,
+            by: by.actor,
+            key: None,
+            unplanned: 0,
+            unblocked: None,
+        });
         out.push(Fact::ItemDefined(fact).into());
         out.extend(seats.map(|seats| Fact::SeatsChanged(seats).into()));
         Ok(Outcome::Item(view))
@@ -177,29 +200,45 @@ impl State {
     fn redefine(&self, by: &By, put: &ItemPut, item: ItemIx, out: &mut Entries) -> Decided {
         let mut view = self.books.item_view(item);
         check_version(put.if_version, view.version)?;
-        let total = match &put.seats {
-            Some(_) if !view.seated => {
+        match (put.total, &put.seats) {
+            (_, Some(_)) if !view.seated => {
                 return Err(invalid("seats", "absent: this item has only a total"));
             }
-            Some(seats) => seats.len(),
-            None => put.total as usize,
-        };
-        if total != view.counts.total as usize {
-            return Err(Refusal::UseAdjust { total: view.counts.total });
+            (None, Some(seats)) if seats.len() != view.counts.total as usize => {
+                return Err(Refusal::UseAdjust { total: view.counts.total });
+            }
+            (None, None) if !view.is_view => {
+                let now = view.counts.total;
+                return Err(invalid(
+                    "total",
+                    format!("present; the item has {now} units of its own"),
+                ));
+            }
+            (Some(_), _) if view.is_view => {
+                return Err(invalid("total", "absent; the item has no units of its own"));
+            }
+            (Some(total), _) if total != view.counts.total => {
+                return Err(Refusal::UseAdjust { total: view.counts.total });
+            }
+            _ => {}
         }
         if view.seated && put.oversell_limit > 0 {
             return Err(invalid("oversell_limit", "0 on an item of seats"));
         }
-        if put.oversell_limit == view.counts.oversell_limit {
+        let shared = self.shared_by(item, view.sale, put)?;
+        let redraws = shared.direct != view.counts_against;
+        if redraws {
+            self.check_unclaimed(item)?;
+        }
+        if !redraws && put.oversell_limit == view.counts.oversell_limit {
             return Ok(Outcome::Item(view));
         }
         view.counts.oversell_limit = put.oversell_limit;
         view.version += 1;
-        let mut fact = item_defined(by, put, item, view.sale, view.version);
-        fact.draws.clone_from(&self.books.items[item.0 as usize].draws);
-        fact.total = view.counts.total;
-        fact.seated = view.seated.then_some(true);
-        out.push(Fact::ItemDefined(fact).into());
+        view.counts_against.clone_from(&shared.direct);
+        let others = if redraws { self.redrawn(by.actor, item, &shared)? } else { Entries::new() };
+        out.push(Fact::ItemDefined(item_defined(by, put, &view, shared)).into());
+        out.extend(others);
         Ok(Outcome::Item(view))
     }
 
@@ -224,6 +263,9 @@ impl State {
                 "an item without seats; seats are added and removed by name",
             ));
         }
+        if view.is_view {
+            return Err(invalid("item", "one with a total of its own"));
+        }
         check_version(adjust.if_total, view.counts.total)?;
         let now = i64::from(view.counts.total);
         let adds = if planted::is(Bug::AdjustSets) { adjust.by - now } else { adjust.by };
@@ -243,17 +285,18 @@ impl State {
     }
 }
 
-fn item_defined(by: &By, put: &ItemPut, item: ItemIx, sale: SaleIx, version: u32) -> ItemDefined {
+fn item_defined(by: &By, put: &ItemPut, view: &ItemView, shared: Shared) -> ItemDefined {
     ItemDefined {
-        item,
-        sale,
+        item: view.item,
+        sale: view.sale,
         name: put.item.clone(),
-        total: put.total,
+        total: view.counts.total,
         oversell_limit: put.oversell_limit,
-        draws: alloc::vec![item],
-        version,
+        draws: shared.draws,
+        version: view.version,
         by: by.actor,
-        seated: None,
+        counts_against: (!shared.direct.is_empty()).then_some(shared.direct),
+        seated: view.seated.then_some(true),
     }
 }
 

@@ -4,9 +4,11 @@
 //! turned away at the door is not.
 
 mod act;
+mod block;
 mod create;
 mod define;
 mod seats;
+mod share;
 mod stock;
 
 use alloc::string::String;
@@ -24,7 +26,7 @@ use crate::index::Index;
 use crate::outcome::{HoldNow, HoldView, Outcome};
 use crate::planted::{self, Bug};
 use crate::refusal::Refusal;
-use crate::units::{ActorIx, HoldNo, ItemIx, ShopIx};
+use crate::units::{ActorIx, HoldNo, ItemIx, LabelIx, ShopIx};
 
 /// What becomes of a command.
 #[derive(Clone, Debug, PartialEq)]
@@ -107,6 +109,8 @@ impl State {
             Act::SaleMove(step) => self.decide_move(&by, step, out),
             Act::ItemPut(put) => self.decide_item(&by, put, out),
             Act::ItemAdjust(adjust) => self.decide_adjust(&by, command.key, adjust, out),
+            Act::ItemBlock(act) => self.decide_block(&by, command.key, act, out),
+            Act::ItemUnblock(act) => self.decide_unblock(&by, command.key, act, out),
             Act::ItemSeats(change) => self.decide_seats(&by, command.key, change, out),
             Act::HoldCreate(create) => self.decide_create(&by, command, create, out),
             Act::HoldConfirm(confirm) => self.decide_confirm(&by, command, confirm, out),
@@ -183,11 +187,14 @@ impl State {
         view
     }
 
-    /// What parts of a hold's lines draw, one entry per pool.
-    fn draws_of(&self, parts: impl Iterator<Item = (ItemIx, u32)>) -> Draws {
+    /// What parts of a hold's lines draw, one entry per pool and block.
+    pub(super) fn draws_of(
+        &self,
+        parts: impl Iterator<Item = (ItemIx, u32, Option<LabelIx>)>,
+    ) -> Draws {
         let mut moves: Vec<Draw> = Vec::new();
-        for (item, quantity) in parts {
-            self.add_draws(&mut moves, item, quantity);
+        for (item, quantity, label) in parts {
+            self.add_draws(&mut moves, item, quantity, label);
         }
         Short(SmallVec::from_vec(moves))
     }

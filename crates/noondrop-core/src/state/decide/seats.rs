@@ -1,6 +1,7 @@
 //! Seats: which ones a line gets, which ones a hold gives back, and which ones an item has.
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
 
@@ -9,17 +10,17 @@ use smallvec::SmallVec;
 use super::create::{Wanted, WantedLines};
 use super::{By, Decided, Entries, invalid};
 use crate::command::{ItemSeats, KeyUse, LinePart, SeatsAsked};
-use crate::fact::{Entry, Fact, LineMoved, Private, SeatOut, SeatsChanged};
+use crate::fact::{Draw, Entry, Fact, LineMoved, Private, SeatOut, SeatsChanged};
 use crate::ids::Name;
 use crate::limits::{HOLD_SEATS_MAX, SEAT_LACKS_MAX};
-use crate::outcome::{Outcome, SaleState};
+use crate::outcome::{ItemView, Outcome, SaleState};
 use crate::planted::{self, Bug};
-use crate::refusal::{LineRefusal, Refusal, SeatLack, SeatStanding, StockCode};
+use crate::refusal::{LineRefusal, Refusal, SeatLack, StockCode};
 use crate::seats::{AddError, Found, NotFound, SeatDef, SeatMap, SeatNo, SeatState, Wish};
 use crate::state::State;
 use crate::state::hold::{From, Hold};
 use crate::state::seating::wish_of;
-use crate::units::ItemIx;
+use crate::units::{ItemIx, LabelIx};
 
 /// Which seats a line wants.
 #[derive(Clone, Debug)]
@@ -67,7 +68,7 @@ impl State {
             ));
         }
         let Some(named) = asked.and_then(|asked| asked.named.as_ref()) else {
-            return Ok(WantedSeats::Best(wish_of(map, asked).map(Box::new)));
+            return Ok(WantedSeats::Best(wish_of(map, asked, None).map(Box::new)));
         };
         let mut seats = Vec::with_capacity(named.len());
         for name in named {
@@ -159,8 +160,8 @@ impl State {
             let state = if in_old { SeatState { owner: None, ..state } } else { state };
             let standing = self.standing(state);
             let is_owned = state.owner.is_some();
-            let is_free =
-                standing == SeatStanding::Free || (is_owned && planted::is(Bug::SeatGivenTwice));
+            let is_free = state == SeatState { block: line.from, ..SeatState::FREE }
+                || (is_owned && planted::is(Bug::SeatGivenTwice));
             if is_free {
                 free += 1;
             } else if lacks.len() < SEAT_LACKS_MAX {
@@ -184,7 +185,8 @@ impl State {
     ) -> Result<Found, Box<LineRefusal>> {
         let map = self.map_of(line.item);
         let (freed, taken) = (of_item(freed, line.item), of_item(taken, line.item));
-        let found = match wish {
+        let wish = wish.map(|wish| Wish { from_block: line.from, ..wish.clone() });
+        let found = match &wish {
             None => Err(NotFound::NotEnough { free: 0 }),
             Some(wish) if taken.is_empty() || planted::is(Bug::SeatPickedTwice) => {
                 map.best(wish, line.quantity, &freed)
@@ -217,6 +219,7 @@ impl State {
             held: counts.held,
             most: u32::try_from(most).unwrap_or(u32::MAX),
             may_free_at: None,
+            from: line.from,
             seats: None,
         }
     }
@@ -323,15 +326,86 @@ impl State {
         });
         view.counts.total = u32::try_from(total).expect("few enough seats");
         view.counts.unplanned = view.counts.unplanned + owned(&removed) - owned(&planned);
-        view.counts.blocked -= u32::try_from(blocked.count()).expect("few enough");
+        let mut unblocked: BTreeMap<LabelIx, u32> = BTreeMap::new();
+        for seat in blocked {
+            view.counts.blocked -= 1;
+            let label = map.state(*seat).and_then(|state| state.block).expect("it is blocked");
+            self.unblock_in(&mut view, label);
+            *unblocked.entry(label).or_default() += 1;
+        }
+        let draw = |(label, quantity)| Draw { pool: item, quantity, label: Some(label) };
+        let unblocked: Vec<Draw> = unblocked.into_iter().map(draw).collect();
         if added.is_empty() && planned.is_empty() && removed.is_empty() {
             return Ok(Outcome::Item(view));
         }
         let total = view.counts.total;
-        let fact = SeatsChanged { item, added, planned, removed, total, by: by.actor, key };
+        let fact = SeatsChanged {
+            item,
+            added,
+            planned,
+            removed,
+            total,
+            by: by.actor,
+            key,
+            unplanned: view.counts.unplanned,
+            unblocked: (!unblocked.is_empty()).then_some(unblocked),
+        };
         let private = Private { reason: Some(change.reason.clone()), ..Private::default() };
         out.push(Entry { fact: Fact::SeatsChanged(fact), private: Some(private) });
         Ok(Outcome::Item(view))
+    }
+}
+
+impl State {
+    /// One unit less under a label, in an item that is told of.
+    fn unblock_in(&self, view: &mut ItemView, label: LabelIx) {
+        let name = &self.books.sales[view.sale.0 as usize].labels()[usize::from(label.0)];
+        for block in view.blocks.iter_mut().filter(|block| block.label == *name) {
+            block.quantity -= 1;
+        }
+        view.blocks.retain(|block| block.quantity > 0);
+    }
+
+    /// The seats that are to be set aside, or put on sale again: those that are named, or the best.
+    pub(super) fn seats_to_block(
+        &self,
+        item: ItemIx,
+        from: Option<LabelIx>,
+        quantity: u32,
+        named: Option<&[Name]>,
+    ) -> Result<Option<Result<Vec<SeatNo>, LineRefusal>>, Refusal> {
+        let Some(map) = self.seating.map(item) else {
+            return match named {
+                None => Ok(None),
+                Some(_) => Err(invalid("seats", "absent: this item has only a total")),
+            };
+        };
+        let seats = match named {
+            None => WantedSeats::None,
+            Some(names) => {
+                let mut seats = Vec::with_capacity(names.len());
+                for name in names {
+                    let seat = map.find(name.as_str());
+                    let seat =
+                        seat.ok_or_else(|| Refusal::SeatNotFound { line: 0, seat: name.clone() })?;
+                    if seats.contains(&seat) {
+                        return Err(invalid("seats", "each seat once"));
+                    }
+                    seats.push(seat);
+                }
+                if seats.len() != quantity as usize {
+                    return Err(invalid("quantity", "the number of seats, or absent"));
+                }
+                WantedSeats::Named(seats)
+            }
+        };
+        let line = Wanted { item, quantity, from, seats };
+        let (none, wish) = (InHold::new(), Wish { from_block: from, ..Wish::default() });
+        let found = match &line.seats {
+            WantedSeats::Named(seats) => self.named_seats(&line, seats, &none),
+            _ => self.best_seats(&line, Some(&wish), &none, &none),
+        };
+        Ok(Some(found.map(|found| found.to_vec()).map_err(|lack| *lack)))
     }
 }
 
@@ -342,6 +416,8 @@ fn all_of(hold: &Hold, line: u8) -> Vec<SeatOut> {
             line: held.line,
             item: hold.lines[usize::from(held.line) - 1].item,
             seat: held.seat,
+            to: None,
+            gone: None,
         })
         .collect()
 }

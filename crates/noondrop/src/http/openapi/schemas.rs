@@ -71,6 +71,7 @@ fn requests() -> Vec<(&'static str, Value)> {
     let line = request(&[
         ("item", name()),
         ("quantity?", count()),
+        ("from?", name()),
         ("together?", json!({"type": "boolean"})),
         ("seats?", list(seat_name())),
         ("sections?", list(name())),
@@ -105,7 +106,7 @@ fn requests() -> Vec<(&'static str, Value)> {
             request(&[
                 fence(),
                 ("lines?", parts()),
-                ("to", json!({"enum": ["stock", "destroyed"]})),
+                ("to?", json!({"type": "string", "examples": ["stock", "destroyed", "returns"]})),
                 ("reason", text()),
             ]),
         ),
@@ -116,6 +117,7 @@ fn requests() -> Vec<(&'static str, Value)> {
             request(&[
                 ("total?", count()),
                 ("oversell_limit?", count()),
+                ("counts_against?", list(name())),
                 ("seats?", list(request(&seat()))),
             ]),
         ),
@@ -124,6 +126,15 @@ fn requests() -> Vec<(&'static str, Value)> {
             request(&[
                 ("add?", list(request(&seat()))),
                 ("remove?", list(seat_name())),
+                ("reason", text()),
+            ]),
+        ),
+        (
+            "Block",
+            request(&[
+                ("quantity?", count()),
+                ("seats?", list(seat_name())),
+                ("label", name()),
                 ("reason", text()),
             ]),
         ),
@@ -166,6 +177,10 @@ fn sale_terms() -> Vec<(&'static str, Value)> {
         ("extensions_max?", count()),
         ("live_holds_per_buyer?", maybe(count())),
         ("limits?", list(limit)),
+        (
+            "returns_to?",
+            maybe(request(&[("label", name()), ("lapsed?", json!({"type": "boolean"}))])),
+        ),
     ]
 }
 
@@ -179,6 +194,7 @@ fn hold() -> Value {
         ("released", count()),
         ("cancelled", count()),
         ("seats?", list(members(&[("seat", seat_name()), ("gone?", text())]))),
+        ("from?", name()),
     ]);
     members(&[
         ("id", text()),
@@ -250,6 +266,9 @@ fn item() -> Value {
         ("oversell_limit", count()),
         ("seated", json!({"type": "boolean"})),
         ("quarantined", json!({"type": "boolean"})),
+        ("view", json!({"type": "boolean"})),
+        ("counts_against", list(name())),
+        ("blocks?", list(members(&[("label", name()), ("quantity", count())]))),
     ])
 }
 
