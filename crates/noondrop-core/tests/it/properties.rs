@@ -4,10 +4,11 @@ use noondrop_core::{HoldNo, State};
 use proptest::prelude::*;
 
 use crate::checks::{
-    confirm, create, creates, doors_are_not_recorded, keys_live_as_long_as_promised, release,
-    replays_are_the_first_answer, strict_terms, sums_tell_apart, time_lags_where_too_much_is_due,
+    block, confirm, create, create_from, creates, doors_are_not_recorded,
+    keys_live_as_long_as_promised, release, replays_are_the_first_answer, strict_terms,
+    sums_tell_apart, time_lags_where_too_much_is_due,
 };
-use crate::world::{Create, Which, World};
+use crate::world::{Create, Which, World, item, plain_items};
 use crate::worlds::{ITEMS, can_be_undone, plays, survives_a_restart, turns, undoing_never_shows};
 
 proptest! {
@@ -62,11 +63,15 @@ fn different_states_have_different_sums() {
 /// A snapshot is a cache: what cannot be told from a whole one is refused, and never brings the process down.
 #[test]
 fn a_damaged_snapshot_is_refused_without_a_panic() {
-    let mut world = World::selling(strict_terms(), &ITEMS);
+    let mut items = plain_items(&ITEMS);
+    items.push(item("v", None, &["a"]));
+    let mut world = World::offering(strict_terms(), &items);
+    world.step(&block("a", 2, "x").key("x"));
+    world.step(&creates(create_from("x", "dan", &[("v", 1)])));
     world.step(&creates(create("ann", &[("a", 1), ("b", 1)])).key("k"));
     world.step(&creates(Create { reference: Some("r".into()), ..create("bob", &[("a", 1)]) }));
-    world.step(&release(Which::No(0), Some(vec![(1, None)])).key("r"));
-    world.step(&confirm(Which::No(1), "p").key("c"));
+    world.step(&release(Which::No(1), Some(vec![(1, None)])).key("r"));
+    world.step(&confirm(Which::No(2), "p").key("c"));
     world.step(&creates(create("cyd", &[("a", 9)])).key("l"));
     let bytes = world.snapshot();
     let read = |bytes: &[u8]| {

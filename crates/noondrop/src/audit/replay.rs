@@ -11,6 +11,7 @@ use noondrop_core::{
 use noondrop_log::{GENESIS, Position};
 
 use super::scan::Scanned;
+use crate::http::render::label_text;
 
 /// What is wrong with a row.
 #[derive(Debug)]
@@ -139,6 +140,13 @@ impl Naming<'_> {
     pub fn item(&self, item: ItemIx) -> String {
         let known = self.catalog.items.get(item.0 as usize);
         known.map_or_else(|| format!("item #{item}"), |item| item.name.to_string())
+    }
+
+    /// The block that units of a pool come out of, or go to; nothing where it is none.
+    #[must_use]
+    pub fn block(&self, pool: ItemIx, label: Option<noondrop_core::LabelIx>) -> String {
+        let text = |label| label_text(self.catalog, pool, label);
+        label.map(|label| format!(" (set aside for {})", text(label))).unwrap_or_default()
     }
 
     /// The name of a sale.

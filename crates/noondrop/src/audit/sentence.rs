@@ -190,10 +190,11 @@ impl Told<'_> {
     }
 
     fn created(&self, created: &HoldCreated) -> String {
-        let lines = created
-            .lines
-            .iter()
-            .map(|line| format!("{} of {}", line.quantity, self.naming.item(line.item)));
+        let lines = created.lines.iter().map(|line| {
+            let label = line.draws.first().and_then(|draw| draw.label);
+            let block = self.naming.block(line.item, label);
+            format!("{} of {}{block}", line.quantity, self.naming.item(line.item))
+        });
         let usual = self.at.plus_seconds(u64::from(created.ttl_seconds));
         let until = time_text(created.expires_at.unwrap_or(usual));
         let replaces =
@@ -231,10 +232,10 @@ impl Told<'_> {
     }
 
     fn refused(&self, refused: &HoldRefused) -> String {
-        let lines = refused
-            .lines
-            .iter()
-            .map(|line| format!("{} of {}", line.quantity, self.naming.item(line.item)));
+        let lines = refused.lines.iter().map(|line| {
+            let block = self.naming.block(line.item, line.from);
+            format!("{} of {}{block}", line.quantity, self.naming.item(line.item))
+        });
         format!(
             "{} asked for {} of sale {} for {}{}{}: refused, {}",
             self.naming.actor(refused.by),
@@ -313,10 +314,10 @@ impl Told<'_> {
         let some = expired.holds().take(NAMED_MAX).map(|(no, _)| self.hold(no));
         let more = count.saturating_sub(NAMED_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let units = expired
-            .moves
-            .iter()
-            .map(|draw| format!("{} of {}", draw.quantity, self.naming.item(draw.pool)));
+        let units = expired.moves.iter().map(|draw| {
+            let block = self.naming.block(draw.pool, draw.label);
+            format!("{} of {}{block}", draw.quantity, self.naming.item(draw.pool))
+        });
         format!("time ran out for {}{more}: {} came back", listed(some), listed(units))
     }
 
