@@ -6,7 +6,7 @@
 //!   [`holds`]: holds, dense · [`keys`]: idempotency keys · [`lapse`]: when holds end
 //! * [`turn`]: one turn of the log: its moment, the undo journal, `state_sum`
 //! * [`decide`]: from a command to an outcome and facts, changing nothing · [`apply`]: from a fact to a changed state,
-//!   deciding nothing; replay uses only this
+//!   deciding nothing; replay uses only this, and [`settle`] for holds that exist
 //! * [`look`]: what can be asked · [`recount`]: all invariants from scratch · [`snapshot`]: to bytes and back
 
 use alloc::collections::BTreeMap;
@@ -30,10 +30,12 @@ mod lapse;
 mod look;
 mod recount;
 mod seating;
+mod settle;
 mod snapshot;
 mod sum;
 mod texts;
 mod turn;
+mod wishes;
 
 pub use apply::Misfit;
 pub use books::{Catalog, ItemName, SaleName, ShopName};

@@ -14,12 +14,14 @@ use minicbor::{Decode, Encode};
 use smallvec::SmallVec;
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
+mod seats;
+
+use self::seats::write_map;
 use super::books::{ActorEntry, Books, Item, Sale, Shop};
 use super::hold::{Extra, Payment};
 use super::holds::{CreatingTurn, Record};
 use super::keys::{KeyEntry, KeyStore, Keys};
 use super::recount::rest_of_sum;
-use super::seating::Seated;
 use super::texts::Texts;
 use super::turn::Moment;
 use super::{Buyer, LogIdentity, State};
@@ -27,7 +29,6 @@ use crate::chunked::Chunked;
 use crate::fact::Settings;
 use crate::ids::Digest16;
 use crate::outcome::{Counts, HoldState, Line};
-use crate::seats::{SeatDef, SeatMap, SeatNo, SeatState};
 use crate::units::{HoldNo, ItemIx, LabelIx, SaleIx, Seq, ShopIx, Timestamp};
 
 /// Rises with every change of what follows.
@@ -138,18 +139,6 @@ struct Sizes {
     refusals: u64,
     #[n(8)]
     seat_maps: u64,
-}
-
-#[derive(Encode, Decode)]
-struct SeatEntry {
-    #[n(0)]
-    def: SeatDef,
-    #[n(1)]
-    planned: bool,
-    #[n(2)]
-    owner: Option<HoldNo>,
-    #[n(3)]
-    block: Option<LabelIx>,
 }
 
 #[derive(Encode, Decode)]
@@ -380,31 +369,6 @@ impl State {
         state
     }
 
-    fn read_map(&mut self, source: Source<'_>) -> Result<(), SnapshotError> {
-        let (item, seats): (ItemIx, u32) = read_framed(source)?;
-        let mut map = SeatMap::new();
-        for _ in 0..seats {
-            let SeatEntry { def, planned, owner, block } = read_framed(source)?;
-            let seat = map.add(&def).map_err(|_| SnapshotError::Damaged)?;
-            if planned && owner.is_none() && block.is_none() {
-                continue;
-            }
-            let stored = owner.is_none_or(|no| no.0 != u64::MAX)
-                && block.is_none_or(|label| label.0 != u16::MAX);
-            if !stored {
-                return Err(SnapshotError::Damaged);
-            }
-            map.set(seat, SeatState { planned, owner, block });
-        }
-        let known = self.books.items.get(item.0 as usize).is_some_and(|item| item.seated);
-        if !known {
-            return Err(SnapshotError::Damaged);
-        }
-        let at = self.turn.moment.seq;
-        self.seating.maps.insert(item, Seated::read(map, at));
-        Ok(())
-    }
-
     fn read_texts(&mut self, source: Source<'_>, count: u64) -> Result<(), SnapshotError> {
         let mut packed = Vec::new();
         for no in (0..count).map(HoldNo) {
@@ -474,16 +438,6 @@ impl State {
         if let Some(reference) = hold.reference().filter(|_| hold.keeps_reference()) {
             self.references.insert(reference, no);
         }
-    }
-}
-
-fn write_map(sink: Sink<'_>, item: ItemIx, map: &SeatMap) {
-    let seats = u32::try_from(map.len()).expect("an item has few enough seats");
-    write_framed(sink, &(item, seats));
-    for seat in (0..seats).map(SeatNo) {
-        let def = map.def(seat).expect("seats are dense");
-        let SeatState { planned, owner, block } = map.state(seat).expect("seats are dense");
-        write_framed(sink, &SeatEntry { def, planned, owner, block });
     }
 }
 

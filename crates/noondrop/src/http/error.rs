@@ -50,6 +50,13 @@ impl Context<'_> {
         Problem::new(code, detail).with("hold", self.hold().map(|hold| hold.to_string()))
     }
 
+    /// The item that a line of the request names.
+    fn line_item(&self, line: u8) -> &str {
+        let Act::HoldCreate(create) = &self.command.act else { return "" };
+        let line = usize::from(line).checked_sub(1).and_then(|at| create.lines.get(at));
+        line.map_or("", |line| line.item.as_str())
+    }
+
     fn sale(&self) -> Option<&str> {
         match &self.command.act {
             Act::HoldCreate(act) => Some(act.sale.as_str()),
@@ -110,9 +117,17 @@ pub fn refusal_problem(refusal: &Refusal, context: &Context<'_>) -> Problem {
             }
         }
         Refusal::SeatNotFound { line, seat } => {
-            Problem::new(code, format!("There is no seat {seat} in this item."))
-                .with("line", *line)
-                .with("seat", seat.as_str())
+            let problem = Problem::new(code, format!("There is no seat {seat} in this item."));
+            let problem = problem.with("seat", seat.as_str());
+            // Line 0: no line names it.
+            match line {
+                0 => problem,
+                line => {
+                    let mut error = bad_line(code, *line, context.line_item(*line));
+                    error["seat"] = seat.as_str().into();
+                    problem.with("errors", vec![error])
+                }
+            }
         }
         Refusal::ItemQuarantined { line, item } => {
             let item = context.item(*item);

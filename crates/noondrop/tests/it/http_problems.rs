@@ -188,6 +188,22 @@ fn of_stock(met: &mut Met) {
     met.add(world.send(Who::Seller, &post("/v1/holds", &retake).key("f")));
     world.act(&third, "confirm", json!({"payment_ref": "q"})).done(200);
     met.add(world.try_hold("g", "dan", 1));
+
+    let seat = |number: u32| json!({"seat": format!("A{number}"), "section": "A", "row": "1", "number": number});
+    let hall = json!({"seats": [seat(1), seat(2), seat(3)]});
+    world.send(Who::Admin, &put("/v1/sales/noon/items/hall", &hall)).done(201);
+    let mut wants = |key: &str, line: Value| {
+        let body = json!({"sale": "noon", "buyer": "eve", "lines": [line]});
+        let seen = world.send(Who::Seller, &post("/v1/holds", &body).key(key));
+        if seen.status != 201 {
+            met.add(seen);
+        }
+    };
+    wants("h", json!({"item": "hall", "seats": ["A2"]}));
+    wants("i", json!({"item": "hall", "seats": ["A1", "A2"]}));
+    wants("j", json!({"item": "hall", "seats": ["A9"]}));
+    wants("k", json!({"item": "hall", "quantity": 2, "together": true}));
+    met.add(world.send(Who::Seller, &get("/v1/sales/noon/items/hall/seats/A9")));
 }
 
 fn of_buyers(met: &mut Met) {

@@ -19,7 +19,7 @@ use crate::refusal::{LineRefusal, Refusal, SeatLack, StockCode};
 use crate::seats::{AddError, Found, NotFound, SeatDef, SeatMap, SeatNo, SeatState, Wish};
 use crate::state::State;
 use crate::state::hold::{From, Hold};
-use crate::state::seating::wish_of;
+use crate::state::wishes::wish_of;
 use crate::units::{ItemIx, LabelIx};
 
 /// Which seats a line wants.
