@@ -82,6 +82,9 @@ pub enum Fact {
     /// How long keys live, and how many.
     #[n(18)]
     SettingsChanged(#[n(0)] Settings),
+    /// The log goes on from a backup's copy.
+    #[n(40)]
+    LogRestored(#[n(0)] LogRestored),
 }
 
 /// The first fact of every log: it names the log, makes its secret and states the level.
@@ -575,6 +578,14 @@ pub struct LossAccepted {
     pub found: Seq,
 }
 
+/// The log goes on from a backup's copy. What was answered after the copy's last row is not in this history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct LogRestored {
+    /// The last row of the copy: the one right before this fact's, which its digest names.
+    #[n(0)]
+    pub after: Seq,
+}
+
 /// The private texts of one fact; they travel in the row's private blob, and can be erased.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Private {
@@ -634,6 +645,7 @@ impl Fact {
             Self::KeyRepeated(_) => "key.repeated",
             Self::LossAccepted(_) => "loss.accepted",
             Self::SettingsChanged(_) => "settings.changed",
+            Self::LogRestored(_) => "log.restored",
         }
     }
 }

@@ -95,6 +95,8 @@ impl State {
                 Ok(())
             }
             Fact::LossAccepted(_) => Ok(()),
+            Fact::LogRestored(fact) if fact.after.0 + 1 == self.turn.moment.seq.0 => Ok(()),
+            Fact::LogRestored(_) => Err("it names another row than the one before it"),
         };
         fits.map_err(|why| Misfit { kind: entry.fact.kind(), why })
     }
