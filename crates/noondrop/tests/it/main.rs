@@ -1,6 +1,8 @@
 //! The integration tests of the program and of the house, in one binary.
 
 mod audit;
+mod backup;
+mod compare;
 mod http;
 mod http_docs;
 mod http_openapi;
@@ -8,4 +10,6 @@ mod http_server;
 mod http_world;
 mod program;
 mod rehearse;
+mod restore;
+mod shop;
 mod tidy;
