@@ -16,7 +16,7 @@ use super::options::Files;
 use super::owner::Owner;
 use super::{OpenError, connection, rows};
 use crate::snapshot::sync_parent;
-use crate::{LogError, LogErrorKind, Position, Row, verify_chain};
+use crate::{GENESIS, LogError, LogErrorKind, Position, Row, verify_chain};
 
 /// What the name of a copy ends in until it has its mark and its table.
 const SUFFIX_UNFINISHED: &str = ".new";
@@ -28,7 +28,7 @@ pub struct SqliteCopy {
     path: PathBuf,
     head: Position,
     // The last field, so that it is released when all else is closed.
-    _owner: Owner,
+    owner: Owner,
 }
 
 impl SqliteCopy {
@@ -45,7 +45,7 @@ impl SqliteCopy {
         }
         let connection = connection::open_copy(&path)?;
         let head = rows::head(&connection).map_err(|e| failed("could not read the last row", e))?;
-        Ok(Self { connection, path, head, _owner: owner })
+        Ok(Self { connection, path, head, owner })
     }
 
     /// Takes back what an interrupted run left half written, if anything, and says where the copy
@@ -74,6 +74,20 @@ impl SqliteCopy {
         insert_all(&self.connection, rows).map_err(|e| failed(tried(), e))?;
         self.head = head;
         Ok(())
+    }
+
+    /// Moves the copy to another name on the same file system, and begins an empty one in its
+    /// place. The lock is held all the time.
+    pub fn begin_another(self, aside: &Path) -> Result<Self, OpenError> {
+        let Self { connection, path, owner, .. } = self;
+        drop(connection);
+        fs::rename(&path, aside)
+            .and_then(|()| sync_parent(aside))
+            .and_then(|()| sync_parent(&path))
+            .map_err(|e| LogError::io(format!("could not move {}", path.display()), e))?;
+        create(&path)?;
+        let connection = connection::open_copy(&path)?;
+        Ok(Self { connection, path, head: GENESIS, owner })
     }
 
     /// Turns the copy into a log, which an owner opens from then on.

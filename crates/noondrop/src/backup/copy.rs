@@ -102,9 +102,12 @@ pub fn copy(
     let mut bytes = 0;
     while copy.head().seq < end.seq {
         let at = copy.head();
-        let page = source.page(at.seq, rows_of_page(end.seq - at.seq), PIECE_BYTES)?;
-        check_page(source, at, &page)?;
+        let mut page = source.page(at.seq, rows_of_page(end.seq - at.seq), PIECE_BYTES)?;
+        let damage = cut_where_it_ends(source, at, &mut page)?;
         copy.append(&page)?;
+        if let Some(damage) = damage {
+            return Err(BackupError::Damaged(damage));
+        }
         let moved: usize = page.iter().map(bytes_of).sum();
         bytes += moved as u64;
         progress(Progress { at: copy.head().seq, of: end.seq, bytes });
@@ -134,17 +137,20 @@ fn check_common(source: &mut dyn LogReader, copy: Position) -> Result<(), Backup
     if found == copy { Ok(()) } else { Err(BackupError::HistoryChanged { copy, source: found }) }
 }
 
-/// A page that does not follow: the history changed in the meantime, or the source is damaged.
-fn check_page(source: &mut dyn LogReader, at: Position, page: &[Row]) -> Result<(), BackupError> {
-    match verify_chain(&at, page) {
-        Ok(_) if !page.is_empty() => Ok(()),
-        Ok(_) => {
-            check_common(source, at)?;
-            Err(BackupError::Damaged(ChainError::Unchained { after: at }))
-        }
-        Err(error) => {
-            check_common(source, at)?;
-            Err(BackupError::Damaged(error))
-        }
-    }
+/// Leaves the rows of a page that follow. Others come after them where the history changed in the meantime, which is an
+/// error, or where the source is damaged: then all that is good is still worth having.
+fn cut_where_it_ends(
+    source: &mut dyn LogReader,
+    at: Position,
+    page: &mut Vec<Row>,
+) -> Result<Option<ChainError>, BackupError> {
+    let damage = match verify_chain(&at, page) {
+        Ok(_) if !page.is_empty() => return Ok(None),
+        Ok(_) => ChainError::Unchained { after: at },
+        Err(error) => error,
+    };
+    check_common(source, at)?;
+    let (ChainError::Gap { after, .. } | ChainError::Unchained { after }) = damage;
+    page.retain(|row| row.seq <= after.seq);
+    Ok(Some(damage))
 }

@@ -38,14 +38,11 @@ pub fn open(directory: &Path, store: &Path, present: Present) -> Result<Opened, 
     if present == Present::GoOn || is_empty {
         return Ok(Opened { copy, set_aside: None });
     }
-    // The lock stays: its file is not moved, and the copy keeps it until the new one is begun.
     let aside = directory.join(format!("until-{}", copy.head()));
-    let path = copy.path().to_owned();
-    drop(copy);
     fs::create_dir(&aside)
-        .and_then(|()| fs::rename(&path, aside.join(LOG_FILE)))
-        .map_err(|error| format!("could not set the copy aside in {}: {error}", aside.display()))?;
-    Ok(Opened { copy: open_copy(directory)?, set_aside: Some(aside) })
+        .map_err(|error| format!("could not make {}: {error}", aside.display()))?;
+    let copy = copy.begin_another(&aside.join(LOG_FILE))?;
+    Ok(Opened { copy, set_aside: Some(aside) })
 }
 
 /// The file of the copy in a directory, for who reads it.

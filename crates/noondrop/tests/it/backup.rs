@@ -168,6 +168,33 @@ fn a_damaged_copy_is_found_and_not_restored() {
     assert_eq!(backup(&data, &to)["rows"], gone);
 }
 
+/// A store that is damaged in the middle gives what is before the damage, row by row, and the backup says where it ends.
+#[test]
+fn a_damaged_store_gives_what_is_good_and_nothing_else() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let mut shop = Shop::start(&data);
+    shop.admin.open(3_600);
+    shop.sell(200);
+    shop.server.stop().unwrap();
+    let good = audited(&data);
+    for (sql, to) in [
+        ("UPDATE log SET at = at + 1 WHERE seq = 20", "changed"),
+        ("DELETE FROM log WHERE seq = 20", "hole"),
+    ] {
+        let connection = rusqlite::Connection::open(data.join(LOG_FILE)).unwrap();
+        assert_eq!(connection.execute(sql, []).unwrap(), 1);
+        drop(connection);
+        let to = home.path().join(to);
+        for _ in 0..2 {
+            let ran = noondrop(["backup", "--data", text(&data), "--to", text(&to)]);
+            assert!(!ran.success && ran.err.contains("the store is damaged"), "{ran:?}");
+            assert_eq!(audited(&to)["rows"], 19, "{sql}: all that is good, also when asked again");
+        }
+    }
+    assert!(good["rows"].as_u64() > Some(20));
+}
+
 #[test]
 fn a_copy_whose_last_piece_is_half_written_is_taken_back_to_what_is_whole() {
     let home = tempfile::tempdir().unwrap();
