@@ -5,8 +5,9 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
-use noondrop_core::{Command, Outcome};
+use noondrop_core::Outcome;
 use noondrop_engine::{
     Answered, Call, EngineOptions, Pending, Sequencer, SystemClock, SystemEntropy, Ticket,
 };
@@ -14,7 +15,7 @@ use noondrop_log::sqlite::{SqliteLog, SqliteOptions};
 use serde_json::{Value, json};
 
 use crate::backup::{assert_changed, backup, text};
-use crate::program::noondrop;
+use crate::program::{binary, noondrop};
 use crate::shop::{self, Shop};
 
 /// A shop whose newest rows are lost: it stands on what a restore made of its copy.
@@ -169,6 +170,37 @@ fn the_copy_of_a_history_that_changed_is_kept_and_another_is_begun_when_told_to(
     shop.server.stop().unwrap();
 }
 
+/// Whenever it is killed: there is a restored log or there is none, and it can be asked for again.
+#[test]
+fn a_restore_that_is_killed_leaves_no_half_of_a_log() {
+    let home = tempfile::tempdir().unwrap();
+    let (data, to) = (home.path().join("data"), home.path().join("copy"));
+    let mut shop = Shop::start(&data);
+    shop.admin.open(3_600);
+    shop.sell(1_500);
+    shop.server.stop().unwrap();
+    let copied = backup(&data, &to)["to"].as_str().unwrap().to_owned();
+    let new = home.path().join("new");
+    let arguments = ["restore", "--from", text(&to), "--data", text(&new)];
+    let begun_to_write = |path: &Path| {
+        let entries = fs::read_dir(path).into_iter().flatten();
+        entries.flatten().any(|entry| entry.path().join("noondrop.sqlite").exists())
+    };
+    let mut child = Command::new(binary());
+    let mut child = child.args(arguments).current_dir(home.path()).spawn().unwrap();
+    while !begun_to_write(&new) {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
+        std::thread::yield_now();
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(!new.join("noondrop.sqlite").exists(), "it has no name yet");
+    let ran = noondrop(arguments);
+    assert!(ran.success, "{ran:?}");
+    let audit = noondrop(["audit", "--data", text(&new), "--expect", &copied]);
+    assert!(audit.success, "{audit:?}");
+}
+
 /// More than one turn lets lapse is due at the restore: log time lags until all of it has lapsed, and a fence that was
 /// given in between would be below those of the lost rows.
 #[test]
@@ -226,7 +258,10 @@ fn engine(data: &Path) -> Bare {
 }
 
 /// Has commands decided, in as few turns as it takes.
-fn answered(engine: &mut Bare, commands: impl IntoIterator<Item = Command>) -> Vec<Answered> {
+fn answered(
+    engine: &mut Bare,
+    commands: impl IntoIterator<Item = noondrop_core::Command>,
+) -> Vec<Answered> {
     let calls = commands.into_iter().map(Call::from).zip(0..);
     let mut calls: VecDeque<Pending> =
         calls.map(|(call, ticket)| Pending { ticket: Ticket(ticket), call }).collect();
