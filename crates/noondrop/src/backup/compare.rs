@@ -29,8 +29,8 @@ pub struct PaidWithoutUnits {
     pub line: u64,
     /// Its payment.
     pub payment_ref: String,
-    /// What became of it: `lapsed`, `released`, `cancelled`, `active`, `other_payment`, `hold_not_found`, `refused`,
-    /// `never_seen`.
+    /// What became of it: `lapsed`, `released`, `cancelled`, `active`, `other_payment`, `other_hold`, `hold_not_found`,
+    /// `refused`, `never_seen`.
     pub code: &'static str,
     /// The hold that the log knows of, or that the order names.
     pub hold: Option<String>,
@@ -218,10 +218,11 @@ impl Desk<'_> {
     ) -> Option<PaidWithoutUnits> {
         let with_it = self.seen.by_payment.get(&payment).into_iter().flatten();
         let with_it: Vec<HoldView> = with_it.filter_map(|&no| self.state.hold_by_no(no)).collect();
-        if with_it.iter().any(|hold| hold.state == HoldState::Confirmed) {
-            return None;
-        }
         let named = order.hold.map(|id| (id, self.state.hold(id)));
+        let sold = with_it.iter().find(|hold| hold.state == HoldState::Confirmed);
+        if let Some(sold) = sold {
+            return self.sold_to_another(order, payment_ref, sold, &with_it);
+        }
         let (code, hold, why) = match (with_it.into_iter().next_back(), named) {
             (Some(hold), _) | (None, Some((_, Some(hold)))) => self.standing(&hold),
             (None, Some((id, None))) => not_found(id),
@@ -234,6 +235,34 @@ impl Desk<'_> {
             code,
             hold,
             why,
+        })
+    }
+
+    /// The payment has units. Where the order names a hold that the log knows, they must be that hold's or at least have
+    /// its reference, or one payment could stand for two orders.
+    fn sold_to_another(
+        &self,
+        order: &Order,
+        payment_ref: &str,
+        sold: &HoldView,
+        with_it: &[HoldView],
+    ) -> Option<PaidWithoutUnits> {
+        let named = self.state.hold(order.hold?)?;
+        let (_, hold, why) = self.standing(&named);
+        let reference = self.state.hold_reference(named.no);
+        let is_own = |with: &HoldView| {
+            let same = reference.is_some() && self.state.hold_reference(with.no) == reference;
+            with.state == HoldState::Confirmed && (Some(with.id) == hold || same)
+        };
+        if with_it.iter().any(is_own) {
+            return None;
+        }
+        Some(PaidWithoutUnits {
+            line: order.line,
+            payment_ref: payment_ref.to_owned(),
+            code: "other_hold",
+            hold: hold.map(|id| id.to_string()),
+            why: format!("it confirmed {}; the order's own {why}", sold.id),
         })
     }
 
