@@ -95,6 +95,9 @@ pub enum Fact {
     /// An item got more or fewer seats.
     #[n(22)]
     SeatsChanged(#[n(0)] SeatsChanged),
+    /// The log goes on from a backup's copy.
+    #[n(23)]
+    LogRestored(#[n(0)] LogRestored),
 }
 
 /// The first fact of every log: it names the log, makes its secret and states the level.
@@ -732,6 +735,14 @@ pub struct LossAccepted {
     pub found: Seq,
 }
 
+/// The log goes on from a backup's copy. What was answered after the copy's last row is not in this history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct LogRestored {
+    /// The last row of the copy: the one right before this fact's, which its digest names.
+    #[n(0)]
+    pub after: Seq,
+}
+
 /// The private texts of one fact; they travel in the row's private blob, and can be erased.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Private {
@@ -795,6 +806,7 @@ impl Fact {
             Self::ItemUnblocked(_) => "item.unblocked",
             Self::BlockRefused(_) => "block.refused",
             Self::SeatsChanged(_) => "item.seats_changed",
+            Self::LogRestored(_) => "log.restored",
         }
     }
 }

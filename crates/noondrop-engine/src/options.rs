@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use noondrop_core::{Command, LossAccepted, Settings, limits};
+use noondrop_core::{Command, LogRestored, LossAccepted, Settings, limits};
 
 /// Bounds and habits of one engine.
 #[derive(Clone, Debug)]
@@ -27,6 +27,8 @@ pub struct EngineOptions {
     /// Answered rows that the store found gone, and that an operator decided to go on without: told
     /// by a fact.
     pub accepted_loss: Option<LossAccepted>,
+    /// The log was just made from a backup's copy: told by a fact, right after the copy's last row.
+    pub restored: Option<LogRestored>,
     /// A snapshot is made once this many rows came since the last one.
     pub snapshot_every_rows: u64,
     /// A snapshot is made once it is this many seconds since the last one, if any row came.
@@ -52,6 +54,7 @@ impl Default for EngineOptions {
             stop_ms_max: 5_000,
             settings: Settings::default(),
             accepted_loss: None,
+            restored: None,
             snapshot_every_rows: 100_000,
             snapshot_every_seconds: 600,
             snapshots_keep: 2,

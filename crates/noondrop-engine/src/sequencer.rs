@@ -116,6 +116,7 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
         };
         sequencer.own_entries = sequencer.first_entries();
         sequencer.write_first_row()?;
+        sequencer.come_to_rest_after_loss()?;
         Ok(sequencer)
     }
 
@@ -136,10 +137,11 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
             };
             return vec![Fact::LogStarted(started).into(), Fact::ShopDefined(shop).into()];
         }
+        let restored = self.options.restored.map(|restored| Fact::LogRestored(restored).into());
         let loss = self.options.accepted_loss.map(|loss| Fact::LossAccepted(loss).into());
         let changed = self.state.settings() != self.options.settings;
         let settings = changed.then(|| Fact::SettingsChanged(self.options.settings).into());
-        loss.into_iter().chain(settings).collect()
+        restored.into_iter().chain(loss).chain(settings).collect()
     }
 
     fn write_first_row(&mut self) -> Result<(), StartError> {
@@ -156,6 +158,16 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
             }
         }
         Err(StartError::Unwritten)
+    }
+
+    /// Lets all lapse that is due, where rows are known to be lost. Fences were given out in them at
+    /// times up to now; while log time lags, a new one could be below (RULES R6).
+    fn come_to_rest_after_loss(&mut self) -> Result<(), StartError> {
+        if self.options.accepted_loss.is_none() && self.options.restored.is_none() {
+            return Ok(());
+        }
+        while self.turn(&mut VecDeque::new(), &mut Vec::new()).moved {}
+        self.trouble.take().map_or(Ok(()), |trouble| Err(trouble.cause.into()))
     }
 
     /// One turn: learns what others wrote, fixes the time, expires what is due, decides the calls

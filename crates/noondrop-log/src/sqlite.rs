@@ -10,6 +10,7 @@
 //! - `checkpoint`: moves rows from the write-ahead log to the main file between turns.
 //! - `rows`: the statements. All SQL about rows.
 //! - `reader`: reading beside the owner, from this process or another.
+//! - `copy`: what a backup writes: the same rows, under a mark that no owner opens.
 //!
 //! **Invariant.** Nothing but SQLite opens the database file. A second open and close in one
 //! process would silently drop the locks that SQLite holds on it.
@@ -22,6 +23,7 @@
 mod acknowledged;
 mod checkpoint;
 mod connection;
+mod copy;
 mod error;
 mod log;
 mod open;
@@ -30,6 +32,7 @@ mod owner;
 mod reader;
 mod rows;
 
+pub use copy::SqliteCopy;
 pub use error::OpenError;
 pub use log::{Loss, SqliteLog};
 pub use options::SqliteOptions;

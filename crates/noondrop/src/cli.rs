@@ -15,13 +15,16 @@ use clap::{Args, Parser, Subcommand};
 use crate::config::{Flag, Sources};
 
 pub mod audit;
+pub mod backup;
 pub mod bench;
 pub mod check_config;
+pub mod compare;
 pub mod completions;
 pub mod explain;
 pub mod ledger;
 pub mod principal;
 pub mod rehearse;
+pub mod restore;
 pub mod serve;
 pub mod status;
 pub mod store;
@@ -54,6 +57,12 @@ pub enum Verb {
     Explain(explain::Options),
     /// Prints the facts of a log. Works on the store, beside a running server too.
     Ledger(ledger::Options),
+    /// Copies the log, or goes on with a copy. Works on the store, beside a running server too.
+    Backup(backup::Options),
+    /// Makes a log of a backup, checked by replay. Works on the store, which must not be there yet.
+    Restore(restore::Options),
+    /// Compares paid orders with the log. Works on the store, beside a running server too.
+    Compare(compare::Options),
     /// Measures. Works on a throw-away store.
     Bench(bench::Options),
     /// A part of `bench recovery`, in a process of its own. Works on the store.
@@ -124,6 +133,9 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<(), Failure> {
         Verb::Audit(options) => audit::run(&options, out),
         Verb::Explain(options) => explain::run(&options, out),
         Verb::Ledger(options) => ledger::run(&options, out),
+        Verb::Backup(options) => backup::run(&options, out),
+        Verb::Restore(options) => restore::run(&options, out),
+        Verb::Compare(options) => compare::run(&options, out),
         Verb::Bench(options) => bench::run(&options, out),
         Verb::BenchStart(options) => {
             let report = crate::bench::recovery::start(&options.store, options.holds)?;

@@ -328,6 +328,7 @@ fn attempt(fact: &Fact, names: Names<'_>) -> Option<Value> {
         Fact::LossAccepted(loss) => {
             json!({"acknowledged": loss.acknowledged.0, "found": loss.found.0})
         }
+        Fact::LogRestored(restored) => json!({"after": restored.after.0}),
         _ => return None,
     })
 }

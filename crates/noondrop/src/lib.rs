@@ -6,6 +6,7 @@
 //! * [`config`]: settings, their defaults, bounds and origins
 //! * [`auth`]: who is calling · [`http`]: the API · [`ledger`]: facts as people read them
 //! * [`rehearse`]: a sale with a crowd and kills · [`audit`]: whether a log holds · [`client`]: HTTP for load
+//! * [`backup`]: copies of a log, logs made of copies, orders compared with a log
 //! * [`serve`]: the server, put together · [`bench`]: how fast it is
 //! * [`logging`] · [`time`] · [`entropy`] · [`environment`]: the program's edges to its machine, each in one place
 //!
@@ -13,6 +14,7 @@
 
 pub mod audit;
 pub mod auth;
+pub mod backup;
 pub mod bench;
 pub mod cli;
 pub mod client;

@@ -11,9 +11,9 @@ use noondrop_core::{
     ExpiredRun, Fact, HoldAct, HoldActRefused, HoldCancelled, HoldConfirmed, HoldCreated,
     HoldExtended, HoldId, HoldNo, HoldRefused, HoldReleased, HoldTouched, HoldsExpired,
     ItemAdjusted, ItemDefined, ItemIx, KeyRepeated, KeyUse, LEVEL, LabelIx, LineMoved, LineRefusal,
-    LineTaken, LineWanted, LogStarted, LossAccepted, Private, Refusal, Returns, Role, SaleDefined,
-    SaleIx, SaleMoved, SaleState, SeatLack, SeatOut, SeatStanding, SeatsChanged, Seq, Settings,
-    ShopDefined, ShopIx, StockCode, Superseded, Timestamp,
+    LineTaken, LineWanted, LogRestored, LogStarted, LossAccepted, Private, Refusal, Returns, Role,
+    SaleDefined, SaleIx, SaleMoved, SaleState, SeatLack, SeatOut, SeatStanding, SeatsChanged, Seq,
+    Settings, ShopDefined, ShopIx, StockCode, Superseded, Timestamp,
 };
 
 use crate::checks::strict_terms;
@@ -465,6 +465,7 @@ fn rest() -> Vec<(&'static str, Fact)> {
         ("bare", Fact::KeyRepeated(repeated(None))),
         ("full", Fact::LossAccepted(LossAccepted { acknowledged: Seq(300), found: Seq(298) })),
         ("full", Fact::SettingsChanged(settings)),
+        ("full", Fact::LogRestored(LogRestored { after: Seq(298) })),
     ]
 }
 
@@ -534,7 +535,7 @@ fn every_kind_of_fact_is_in_the_samples() {
     let mut kinds: Vec<&str> = samples().iter().map(|(_, fact)| fact.kind()).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    assert_eq!(kinds.len(), 23, "a new kind of fact needs its golden bytes: {kinds:?}");
+    assert_eq!(kinds.len(), 24, "a new kind of fact needs its golden bytes: {kinds:?}");
 }
 
 #[test]

@@ -900,3 +900,18 @@ fn settings_and_accepted_losses_are_facts() {
     world.state.undo_turn().unwrap();
     assert_eq!(world.state.settings(), settings);
 }
+
+#[test]
+fn a_restored_log_goes_on_right_after_the_row_that_it_names() {
+    let mut world = noon();
+    let plan = world.state.plan_time(crate::world::at(world.now));
+    let moment = world.next_moment(plan.at);
+    let restored = |after| Fact::LogRestored(noondrop_core::LogRestored { after }).into();
+    world.state.open_turn(moment);
+    let before = noondrop_core::Seq(moment.seq.0 - 1);
+    for wrong in [noondrop_core::Seq(before.0 - 1), moment.seq] {
+        assert!(world.state.apply(&restored(wrong)).is_err(), "{wrong:?}");
+    }
+    world.state.apply(&restored(before)).unwrap();
+    world.state.undo_turn().unwrap();
+}

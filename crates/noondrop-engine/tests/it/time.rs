@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use noondrop_core::{Outcome, SaleState, Timestamp};
+use noondrop_core::{LogRestored, LossAccepted, Outcome, SaleState, Seq, Timestamp, codec};
 use noondrop_engine::{Call, EngineOptions, Pending, Ticket};
 
 use crate::support::{NOON_MS, TestClock, World, counts, hold_of, reply};
@@ -82,8 +82,8 @@ fn holds_lapse_by_themselves_at_the_next_deadline() {
     world.check();
 }
 
-#[test]
-fn more_due_holds_than_a_turn_takes_make_log_time_lag_and_never_lie() {
+/// A world in which more holds are due than one turn lets lapse: four turns of them, a millisecond each.
+fn with_many_holds() -> World {
     const A_TURN: u64 = 3_000;
     let mut world = World::new(20_000);
     for turn in 0..4 {
@@ -98,6 +98,12 @@ fn more_due_holds_than_a_turn_takes_make_log_time_lag_and_never_lie() {
         assert_eq!(answers.len(), 3_000);
     }
     assert_eq!(counts(world.state()).held, 12_000);
+    world
+}
+
+#[test]
+fn more_due_holds_than_a_turn_takes_make_log_time_lag_and_never_lie() {
+    let mut world = with_many_holds();
     world.clock.advance(100_000);
     let now = NOON_MS + 100_004;
     // 9,000 lapse in the first turn; the last 3,000 are due a millisecond later than it may be.
@@ -111,6 +117,35 @@ fn more_due_holds_than_a_turn_takes_make_log_time_lag_and_never_lie() {
     let then = reply(world.turn(vec![world.shop.hold("newer", "ann")]));
     assert_eq!(then.at.0, now);
     world.check();
+}
+
+/// Fences come from log time. Lost rows gave some out at times up to now, so where rows are lost, time lags for nobody.
+#[test]
+fn a_start_after_a_loss_or_a_restore_lets_lapse_all_that_is_due_before_it_decides() {
+    let after = |world: &World| Seq(world.sequencer.position().seq);
+    let lost: fn(Seq) -> EngineOptions = |found| EngineOptions {
+        accepted_loss: Some(LossAccepted { acknowledged: Seq(found.0 + 1), found }),
+        ..EngineOptions::default()
+    };
+    let restored: fn(Seq) -> EngineOptions =
+        |after| EngineOptions { restored: Some(LogRestored { after }), ..EngineOptions::default() };
+    for (options, kind) in [(lost, "loss.accepted"), (restored, "log.restored")] {
+        let world = with_many_holds();
+        let options = options(after(&world));
+        let clock = TestClock::at(NOON_MS + 100_004);
+        let started = World::on(world.memory.clone(), options, clock, 2);
+        assert_eq!(counts(started.state()).held, 0);
+        assert_eq!(started.state().last_at(), Timestamp(NOON_MS + 100_004));
+        let row = &started.memory.rows()[usize::try_from(after(&world).0).expect("few rows")];
+        let entries = codec::decode_row(row.level, &row.facts, &row.private).expect("readable");
+        assert!(entries.iter().any(|entry| entry.fact.kind() == kind), "{kind}: {entries:?}");
+        started.check();
+    }
+    // Where nothing is lost, a start does not wait for it.
+    let world = with_many_holds();
+    let clock = TestClock::at(NOON_MS + 100_004);
+    let started = World::on(world.memory.clone(), EngineOptions::default(), clock, 2);
+    assert_eq!(counts(started.state()).held, 12_000);
 }
 
 #[test]

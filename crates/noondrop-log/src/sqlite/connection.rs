@@ -7,10 +7,13 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::OpenError;
-use super::error::failed;
+use super::error::{failed, is_half_written};
 
 /// Marks a database as a log of ours: "Noon".
 const APPLICATION_ID: i64 = 0x4e6f_6f6e;
+
+/// Marks a copy of a log, which is read like one and never owned: "NooC".
+const APPLICATION_ID_COPY: i64 = 0x4e6f_6f43;
 
 /// The version of the tables below. A newer one is refused, never guessed at.
 const VERSION: i64 = 1;
@@ -40,20 +43,51 @@ pub(super) fn open_owner(path: &Path) -> Result<Connection, OpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
     let connection = open(path, flags)?;
     let known = identify(&connection, path)?;
+    if known == Identity::Copy {
+        return Err(OpenError::IsCopy { path: path.to_owned() });
+    }
     set_durable(&connection).map_err(|e| failed("could not set the database up", e))?;
     if known == Identity::Empty {
-        create_tables(&connection).map_err(|e| failed("could not create the log", e))?;
+        create_tables(&connection, APPLICATION_ID)
+            .map_err(|e| failed("could not create the log", e))?;
     }
     Ok(connection)
 }
 
-/// Opens the database for reading beside its owner. It must exist and be a log.
+/// Opens the database for reading beside its owner. It must exist and be a log, or a copy of one.
 pub(super) fn open_reader(path: &Path) -> Result<Connection, OpenError> {
     let connection = open(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     match identify(&connection, path)? {
-        Identity::Log => Ok(connection),
+        Identity::Log | Identity::Copy => Ok(connection),
         Identity::Empty => Err(OpenError::NotALog { path: path.to_owned() }),
     }
+}
+
+/// Opens a copy for writing. It must exist and be one.
+pub(super) fn open_copy(path: &Path) -> Result<Connection, OpenError> {
+    let connection = open(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    match identify(&connection, path)? {
+        Identity::Copy => {}
+        Identity::Log => return Err(OpenError::IsLog { path: path.to_owned() }),
+        Identity::Empty => return Err(OpenError::NotALog { path: path.to_owned() }),
+    }
+    set_durable_copy(&connection).map_err(|e| failed("could not set the copy up", e))?;
+    Ok(connection)
+}
+
+/// Creates a file with the mark and the table of a copy, durably.
+pub(super) fn create_copy(path: &Path) -> Result<(), OpenError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+    let connection = open(path, flags)?;
+    set_durable_copy(&connection)
+        .and_then(|()| create_tables(&connection, APPLICATION_ID_COPY))
+        .map_err(|e| failed(format!("could not create {}", path.display()), e))?;
+    Ok(())
+}
+
+/// From now on the file is a log, and no copy any more.
+pub(super) fn mark_as_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update(None, "application_id", APPLICATION_ID)
 }
 
 fn open(path: &Path, access: OpenFlags) -> Result<Connection, OpenError> {
@@ -74,19 +108,28 @@ fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 enum Identity {
     Empty,
     Log,
+    Copy,
 }
 
 fn identify(connection: &Connection, path: &Path) -> Result<Identity, OpenError> {
-    let could_not = |e| failed(format!("could not read {}", path.display()), e);
+    let could_not = |e| {
+        if is_half_written(&e) {
+            return OpenError::CopyInterrupted { path: path.to_owned() };
+        }
+        failed(format!("could not read {}", path.display()), e).into()
+    };
     let (application, version, tables) = read_identity(connection).map_err(could_not)?;
     match (application, tables) {
         (0, 0) if version == 0 => Ok(Identity::Empty),
-        (APPLICATION_ID, _) if version > VERSION => Err(OpenError::NewerVersion {
-            path: path.to_owned(),
-            found: version,
-            supported: VERSION,
-        }),
+        (APPLICATION_ID | APPLICATION_ID_COPY, _) if version > VERSION => {
+            Err(OpenError::NewerVersion {
+                path: path.to_owned(),
+                found: version,
+                supported: VERSION,
+            })
+        }
         (APPLICATION_ID, _) if version == VERSION => Ok(Identity::Log),
+        (APPLICATION_ID_COPY, _) if version == VERSION => Ok(Identity::Copy),
         _ => Err(OpenError::NotALog { path: path.to_owned() }),
     }
 }
@@ -117,8 +160,16 @@ fn set_durable(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "wal_autocheckpoint", 0)
 }
 
-fn create_tables(connection: &Connection) -> rusqlite::Result<()> {
+/// A copy is one file between two transactions, each of which waits for the disk.
+fn set_durable_copy(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
+    // Syncs the directory too, once the journal is gone from it.
+    connection.pragma_update(None, "synchronous", "EXTRA")?;
+    connection.pragma_update(None, "fullfsync", true)
+}
+
+fn create_tables(connection: &Connection, application_id: i64) -> rusqlite::Result<()> {
     let marks =
-        format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = {VERSION};");
+        format!("PRAGMA application_id = {application_id}; PRAGMA user_version = {VERSION};");
     connection.execute_batch(&format!("BEGIN IMMEDIATE; {TABLES} {marks} COMMIT;"))
 }

@@ -24,6 +24,22 @@ pub enum OpenError {
         /// The database.
         path: PathBuf,
     },
+    /// The file is a backup's copy: to be read, and never to be gone on with as it is.
+    IsCopy {
+        /// The copy.
+        path: PathBuf,
+    },
+    /// The file is a log of its own, where a backup's copy was wanted.
+    IsLog {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The file is a backup's copy whose last piece was not written to its end. Whoever may write
+    /// it takes that piece back.
+    CopyInterrupted {
+        /// The copy.
+        path: PathBuf,
+    },
     /// The log was written by a newer version of this program.
     NewerVersion {
         /// The database.
@@ -63,6 +79,20 @@ impl fmt::Display for OpenError {
             Self::NotALog { path } => {
                 write!(f, "{} is a database, but not a Noondrop log", path.display())
             }
+            Self::IsCopy { path } => write!(
+                f,
+                "{} is a backup's copy and not a live log; `noondrop restore` makes a log of it",
+                path.display()
+            ),
+            Self::IsLog { path } => {
+                write!(f, "{} is a live log and not a backup's copy", path.display())
+            }
+            Self::CopyInterrupted { path } => write!(
+                f,
+                "{} is a copy whose backup was interrupted; `noondrop backup` goes on with it, \
+                 `noondrop restore` takes what is whole",
+                path.display()
+            ),
             Self::NewerVersion { path, found, supported } => write!(
                 f,
                 "the log {} has version {found}, and this program knows none newer than {supported}",
@@ -105,9 +135,12 @@ impl OpenError {
             Self::Failed(error) => error.kind(),
             Self::AcknowledgedLost { .. } => LogErrorKind::AcknowledgedLost,
             Self::AcknowledgedUnreadable { .. } => LogErrorKind::Damaged,
-            Self::Owned { .. } | Self::NotALog { .. } | Self::NewerVersion { .. } => {
-                LogErrorKind::Refused
-            }
+            Self::Owned { .. }
+            | Self::NotALog { .. }
+            | Self::IsCopy { .. }
+            | Self::IsLog { .. }
+            | Self::CopyInterrupted { .. }
+            | Self::NewerVersion { .. } => LogErrorKind::Refused,
         };
         match self {
             Self::Failed(error) => LogError::new(kind, tried).because(error),
@@ -155,6 +188,13 @@ pub(super) fn is_harmless(error: &rusqlite::Error) -> bool {
                     | ErrorCode::ConstraintViolation
             )
         )
+}
+
+/// Whether a writer left a transaction half written, which a reader may not take back.
+pub(super) fn is_half_written(error: &rusqlite::Error) -> bool {
+    error
+        .sqlite_error()
+        .is_some_and(|error| error.extended_code == rusqlite::ffi::SQLITE_READONLY_ROLLBACK)
 }
 
 /// Whether the position is taken already.

@@ -5,10 +5,18 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
+use std::thread;
+use std::time::Duration;
 
 use super::OpenError;
 use super::options::Files;
 use crate::LogError;
+
+/// How often to look before somebody counts as the owner. A process that is just being started has
+/// a copy of all open files of its parent, and so of a lock that the parent has given up, until it
+/// runs its own program.
+const TRIES: u32 = 20;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Proof that this log is ours until it is dropped.
 #[derive(Debug)]
@@ -20,13 +28,14 @@ impl Owner {
     /// Takes the lock, or says who is in the way.
     pub(super) fn take(files: &Files) -> Result<Self, OpenError> {
         let file = open(files)?;
-        match file.try_lock() {
-            Ok(()) => Ok(Self { _locked: file }),
-            Err(TryLockError::WouldBlock) => {
-                Err(OpenError::Owned { path: files.database.clone(), owner_file: files.owner() })
+        for _ in 0..TRIES {
+            match file.try_lock() {
+                Ok(()) => return Ok(Self { _locked: file }),
+                Err(TryLockError::WouldBlock) => thread::sleep(PAUSE),
+                Err(TryLockError::Error(error)) => return Err(could_not_lock(files, error).into()),
             }
-            Err(TryLockError::Error(error)) => Err(could_not_lock(files, error).into()),
         }
+        Err(OpenError::Owned { path: files.database.clone(), owner_file: files.owner() })
     }
 }
 

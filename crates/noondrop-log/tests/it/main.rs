@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
 
 mod broken;
+mod copy;
 mod crash;
 mod damage;
 mod disk_full;

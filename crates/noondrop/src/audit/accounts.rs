@@ -185,6 +185,7 @@ impl Accounts {
             | Fact::HoldActRefused(_)
             | Fact::KeyRepeated(_)
             | Fact::LossAccepted(_)
+            | Fact::LogRestored(_)
             | Fact::SettingsChanged(_) => Ok(()),
         }
     }

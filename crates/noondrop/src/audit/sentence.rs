@@ -109,6 +109,10 @@ impl Told<'_> {
                 "an operator went on although row {} was answered and the log ended at {}",
                 loss.acknowledged, loss.found
             ),
+            Fact::LogRestored(restored) => format!(
+                "the log was restored from a backup that ended at row {}; what was answered after that row is not in it",
+                restored.after
+            ),
             _ => return None,
         })
     }

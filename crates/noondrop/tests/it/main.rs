@@ -1,6 +1,8 @@
 //! The integration tests of the program and of the house, in one binary.
 
 mod audit;
+mod backup;
+mod compare;
 mod http;
 mod http_docs;
 mod http_log;
@@ -12,4 +14,6 @@ mod http_stock;
 mod http_world;
 mod program;
 mod rehearse;
+mod restore;
+mod shop;
 mod tidy;
