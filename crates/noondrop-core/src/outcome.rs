@@ -232,6 +232,7 @@ impl<'b, C> Decode<'b, C> for Lines {
 
 /// An item's numbers.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct ItemView {
     /// Its index.
     #[n(0)]

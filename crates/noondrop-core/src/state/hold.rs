@@ -130,6 +130,19 @@ impl Hold {
         kept.map(|held| (self.lines[usize::from(held.line) - 1].item, held.seat))
     }
 
+    /// The seats that it has, as they go when it ends.
+    pub(super) fn seats_out(&self) -> Vec<SeatOut> {
+        let kept = self.seats().iter().filter(|held| held.kept == SeatKept::Kept);
+        let out = kept.map(|held| SeatOut {
+            line: held.line,
+            item: self.lines[usize::from(held.line) - 1].item,
+            seat: held.seat,
+            to: None,
+            gone: None,
+        });
+        out.collect()
+    }
+
     /// Notes what became of seats.
     pub(super) fn mark<'a>(&mut self, out: impl Iterator<Item = &'a SeatOut>, kept: SeatKept) {
         for one in out {

@@ -39,6 +39,7 @@ pub(super) enum Recorded {
 
 /// What came of a key.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "made and used up at once")]
 pub(super) enum KeyOutcome {
     /// It made this hold.
     Created(HoldNo),

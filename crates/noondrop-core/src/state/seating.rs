@@ -212,7 +212,7 @@ impl State {
             let unplanned = u32::try_from(i64::from(counts.unplanned) + unplanned).ok();
             let unplanned = unplanned.filter(|unplanned| *unplanned == fact.unplanned)?;
             let blocked = counts.blocked.checked_sub(unblocked.values().sum())?;
-            Some(Counts { total, unplanned, blocked, ..counts })
+            Some(Counts { total, blocked, unplanned, ..counts })
         })
     }
 
@@ -285,10 +285,10 @@ impl State {
             if line.is_none_or(|line| line.item != one.item) {
                 return Err("the hold's line is on another item");
             }
-            let held = hold.seats_mut().iter_mut().find(|held| {
+            let own = hold.seats_mut().iter_mut().find(|held| {
                 held.line == one.line && held.seat == one.seat && held.kept == SeatKept::Kept
             });
-            held.ok_or("the hold does not have this seat")?.kept = kept;
+            own.ok_or("the hold does not have this seat")?.kept = kept;
             self.leave_seat(one, hold.no, destroyed)?;
         }
         Ok(())
@@ -332,21 +332,6 @@ impl State {
             moved.push((line.item, left, label_of(line)));
         }
         (self.draws_of(moved.into_iter()), seats)
-    }
-
-    /// The seats that a hold has, as they go when it lapses.
-    pub(super) fn all_seats_out(&self, hold: &Hold) -> Option<Vec<SeatOut>> {
-        let kept = hold.seats().iter().filter(|held| held.kept == SeatKept::Kept);
-        let out: Vec<SeatOut> = kept
-            .map(|held| SeatOut {
-                line: held.line,
-                item: hold.lines[usize::from(held.line) - 1].item,
-                seat: held.seat,
-                to: None,
-                gone: None,
-            })
-            .collect();
-        (!out.is_empty()).then_some(out)
     }
 
     /// What a seat that lost its owner changes about its item's total.

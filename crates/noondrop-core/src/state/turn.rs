@@ -216,8 +216,8 @@ impl State {
                         self.add_draws(&mut moves, line.item, line.held, to);
                     }
                 }
-                if let Some(out) = self.all_seats_out(&hold) {
-                    self.add_lapsed(&hold, out, &mut moves, &mut seats);
+                if !hold.seats().is_empty() {
+                    self.add_lapsed(&hold, &mut moves, &mut seats);
                 }
             }
         }
@@ -225,16 +225,10 @@ impl State {
     }
 
     /// What a hold with seats gives back when it lapses.
-    fn add_lapsed(
-        &self,
-        hold: &Hold,
-        out: Vec<SeatOut>,
-        moves: &mut Vec<Draw>,
-        seats: &mut Vec<SeatOut>,
-    ) {
+    fn add_lapsed(&self, hold: &Hold, moves: &mut Vec<Draw>, seats: &mut Vec<SeatOut>) {
         let parts = hold.parts(None, From::Held).expect("all that a hold has is a part of it");
         let back_to = |line: &Line| self.books.back_to(hold.sale, line.from);
-        let (drawn, out) = self.moves_of(hold, &parts, Some(out), back_to);
+        let (drawn, out) = self.moves_of(hold, &parts, Some(hold.seats_out()), back_to);
         for draw in drawn.iter() {
             let same = |known: &&mut Draw| known.pool == draw.pool && known.label == draw.label;
             match moves.iter_mut().rev().find(same) {

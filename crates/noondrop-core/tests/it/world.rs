@@ -416,6 +416,7 @@ impl World {
         Command { shop: name(&step.shop), actor, key, origin: None, act }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one arm for each act")]
     fn act(&self, step: &Step) -> Act {
         let shop = step.shop.as_str();
         let parts = |parts: &Option<Vec<(u8, Option<u32>)>>| {

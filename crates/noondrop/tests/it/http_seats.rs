@@ -24,11 +24,11 @@ fn hall() -> World {
     world
 }
 
-fn wants(buyer: &str, line: Value) -> Value {
+fn wants(buyer: &str, line: &Value) -> Value {
     json!({"sale": "noon", "buyer": buyer, "lines": [line]})
 }
 
-fn hold(world: &World, key: &str, line: Value) -> Value {
+fn hold(world: &World, key: &str, line: &Value) -> Value {
     world.send(Who::Seller, &post("/v1/holds", &wants("ada", line)).key(key)).done(201).json()
 }
 
@@ -42,27 +42,27 @@ fn seats_of(hold: &Value) -> Vec<String> {
 fn the_best_and_the_named_seats_are_held_and_replayed() {
     let world = hall();
     let line = json!({"item": "hall", "quantity": 3, "together": true});
-    let best = hold(&world, "k1", line.clone());
+    let best = hold(&world, "k1", &line);
     assert_eq!(seats_of(&best), ["A-1-1", "A-1-2", "A-1-3"]);
-    let again = world.send(Who::Seller, &post("/v1/holds", &wants("ada", line)).key("k1"));
+    let again = world.send(Who::Seller, &post("/v1/holds", &wants("ada", &line)).key("k1"));
     assert_eq!(again.done(201).json(), best);
-    let named = hold(&world, "k2", json!({"item": "hall", "seats": ["B-1-2", "A-2-1"]}));
+    let named = hold(&world, "k2", &json!({"item": "hall", "seats": ["B-1-2", "A-2-1"]}));
     assert_eq!(seats_of(&named), ["B-1-2", "A-2-1"]);
-    let third = wants("bob", json!({"item": "hall", "seats": ["B-1-1", "B-1-2"]}));
+    let third = wants("bob", &json!({"item": "hall", "seats": ["B-1-1", "B-1-2"]}));
     let problem = world.send(Who::Seller, &post("/v1/holds", &third).key("k3")).refused(
         409,
         "seat_taken",
         "new_key",
     );
     assert_eq!(problem["errors"][0]["seats"], json!([{"seat": "B-1-2", "state": "held"}]));
-    let apart = wants("bob", json!({"item": "hall", "quantity": 3, "together": true}));
+    let apart = wants("bob", &json!({"item": "hall", "quantity": 3, "together": true}));
     world.send(Who::Seller, &post("/v1/holds", &apart).key("k4")).refused(
         409,
         "not_together",
         "new_key",
     );
     let section = json!({"item": "hall", "quantity": 1, "sections": ["B"]});
-    assert_eq!(seats_of(&hold(&world, "k5", section)), ["B-1-1"]);
+    assert_eq!(seats_of(&hold(&world, "k5", &section)), ["B-1-1"]);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn bad_seats_are_named_with_their_bound() {
         ),
     ];
     for (place, (line, status, code, field)) in cases.into_iter().enumerate() {
-        let ask = post("/v1/holds", &wants("ada", line.clone())).key(&format!("k{place}"));
+        let ask = post("/v1/holds", &wants("ada", &line)).key(&format!("k{place}"));
         let problem = world.send(Who::Seller, &ask).refused(status, code, "no");
         assert_eq!(problem.get("field").cloned().unwrap_or_default(), field, "{line}");
     }
@@ -146,7 +146,7 @@ fn seats_go_back_by_name_and_the_map_tells_what_changed() {
         (told.collect::<Vec<_>>(), page.header("noondrop-position").expect("a position").to_owned())
     };
     assert_eq!(changed(&position).0, Vec::<String>::new());
-    let held = hold(&world, "k1", json!({"item": "hall", "seats": ["A-1-1", "A-1-2"]}));
+    let held = hold(&world, "k1", &json!({"item": "hall", "seats": ["A-1-1", "A-1-2"]}));
     let (seats, position) = changed(&position);
     assert_eq!(seats, ["A-1-1=held", "A-1-2=held"]);
     let part = json!({"fence": held["fence"], "lines": [{"line": 1, "seats": ["A-1-1"]}]});
@@ -174,7 +174,7 @@ fn a_map_that_did_not_change_is_not_sent_again() {
     assert_eq!(seen.header("cache-control"), Some("private, no-cache"));
     let same = world.send(Who::Seller, &get(SEATS).header("if-none-match", &tag));
     assert_eq!((same.status, same.text().as_str()), (304, ""));
-    hold(&world, "k", json!({"item": "hall", "seats": ["A-1-1"]}));
+    hold(&world, "k", &json!({"item": "hall", "seats": ["A-1-1"]}));
     let other = world.send(Who::Seller, &get(SEATS).header("if-none-match", &tag)).done(200);
     assert_ne!(other.header("etag"), Some(tag.as_str()));
     world.send(Who::Seller, &get(format!("{SEATS}?limit=0"))).refused(400, "invalid_field", "no");
@@ -188,7 +188,7 @@ fn a_map_that_did_not_change_is_not_sent_again() {
 #[test]
 fn whose_a_seat_is_see_only_those_who_may_see_the_hold() {
     let world = hall();
-    let held = hold(&world, "k", json!({"item": "hall", "seats": ["A-1-1"]}));
+    let held = hold(&world, "k", &json!({"item": "hall", "seats": ["A-1-1"]}));
     let path = format!("{SEATS}/A-1-1");
     for who in [Who::Seller, Who::Admin, Who::Auditor] {
         let seat = world.send(who, &get(&path)).done(200).json();
@@ -207,7 +207,7 @@ fn whose_a_seat_is_see_only_those_who_may_see_the_hold() {
 #[test]
 fn the_ledger_names_the_seats() {
     let world = hall();
-    let held = hold(&world, "k", json!({"item": "hall", "seats": ["A-1-1", "A-1-2"]}));
+    let held = hold(&world, "k", &json!({"item": "hall", "seats": ["A-1-1", "A-1-2"]}));
     let part = json!({"fence": held["fence"], "lines": [{"line": 1, "seats": ["A-1-2"]}]});
     world.send(Who::Seller, &post(path_of(&held, "release"), &part)).done(200);
     let history = world.send(Who::Seller, &get(path_of(&held, "history"))).done(200).json();

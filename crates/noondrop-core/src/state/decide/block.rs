@@ -86,11 +86,11 @@ impl State {
         };
         if quantity > has {
             let from = place.filter(|_| act == BlockAct::Unblock);
-            return Ok(self.refuse_block(by, asked, self.lack_of(asked, has, from), out));
+            return Ok(Self::refuse_block(by, asked, self.lack_of(asked, has, from), out));
         }
         let from = place.filter(|_| act == BlockAct::Unblock);
         let seats = match self.seats_to_block(item, from, quantity, asked.named)? {
-            Some(Err(lack)) => return Ok(self.refuse_block(by, asked, lack, out)),
+            Some(Err(lack)) => return Ok(Self::refuse_block(by, asked, lack, out)),
             Some(Ok(seats)) => Some(seats),
             None => None,
         };
@@ -134,13 +134,7 @@ impl State {
         }
     }
 
-    fn refuse_block(
-        &self,
-        by: &By,
-        asked: &Asked<'_>,
-        lack: LineRefusal,
-        out: &mut Entries,
-    ) -> Outcome {
+    fn refuse_block(by: &By, asked: &Asked<'_>, lack: LineRefusal, out: &mut Entries) -> Outcome {
         let refusal = Refusal::Stock { lines: alloc::vec![lack], retake: false };
         let fact = BlockRefused {
             item: asked.item,

@@ -72,7 +72,7 @@ impl State {
         };
         let attempt =
             Attempt { by, command, create, sale, wanted, picked, ttl_seconds, old, retaken };
-        Ok(self.take(attempt, out))
+        Ok(self.take(&attempt, out))
     }
 
     /// The sale's door.
@@ -266,8 +266,8 @@ impl State {
             .map(|hold| hold.no)
     }
 
-    fn take(&self, attempt: Attempt<'_>, out: &mut Entries) -> Outcome {
-        let Attempt { by, command, create, .. } = attempt;
+    fn take(&self, attempt: &Attempt<'_>, out: &mut Entries) -> Outcome {
+        let &Attempt { by, command, create, .. } = attempt;
         let at = self.turn.moment.at;
         let no = self.holds.next_no();
         let terms = &self.books.sales[attempt.sale.0 as usize].terms;
@@ -287,7 +287,7 @@ impl State {
             buyer: create.buyer.digest,
             ttl_seconds: attempt.ttl_seconds,
             extensions: terms.extensions_max,
-            lines: self.lines_taken(&attempt),
+            lines: self.lines_taken(attempt),
             key: command.key.filter(|_| !confirms),
             reference: create.reference.as_ref().map(|reference| reference.digest),
             expires_at: (end != plain_end).then_some(end),

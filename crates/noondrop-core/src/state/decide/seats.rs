@@ -36,6 +36,9 @@ pub(super) enum WantedSeats {
 /// The seats of each line that gets some.
 pub(super) type Picked = SmallVec<[Option<Found>; 1]>;
 
+/// Parts of a hold, and the seats of theirs.
+pub(super) type Parts = (SmallVec<[LineMoved; 1]>, Option<Vec<SeatOut>>);
+
 /// Seats that are in a hold already, with their items.
 type InHold = SmallVec<[(ItemIx, SeatNo); 8]>;
 
@@ -230,7 +233,7 @@ impl State {
         hold: &Hold,
         asked: Option<&[LinePart]>,
         from: From,
-    ) -> Result<(SmallVec<[LineMoved; 1]>, Option<Vec<SeatOut>>), Refusal> {
+    ) -> Result<Parts, Refusal> {
         if hold.seats().is_empty() {
             if let Some(at) = asked.iter().copied().flatten().position(|part| part.seats.is_some())
             {
@@ -247,9 +250,7 @@ impl State {
             out.extend(self.seats_out(hold, place, part)?);
         }
         if asked.is_none() {
-            for number in 1..=hold.lines.len() {
-                out.extend(all_of(hold, u8::try_from(number).expect("few lines")));
-            }
+            out = hold.seats_out();
         }
         let parts = hold.parts(asked.as_deref(), from)?;
         Ok((parts, Some(out).filter(|out| !out.is_empty())))
@@ -382,9 +383,9 @@ impl State {
         };
         let seats = match named {
             None => WantedSeats::None,
-            Some(names) => {
-                let mut seats = Vec::with_capacity(names.len());
-                for name in names {
+            Some(wanted) => {
+                let mut seats = Vec::with_capacity(wanted.len());
+                for name in wanted {
                     let seat = map.find(name.as_str());
                     let seat =
                         seat.ok_or_else(|| Refusal::SeatNotFound { line: 0, seat: name.clone() })?;
@@ -410,16 +411,7 @@ impl State {
 }
 
 fn all_of(hold: &Hold, line: u8) -> Vec<SeatOut> {
-    let kept = hold.seats().iter().filter(|held| held.kept == crate::outcome::SeatKept::Kept);
-    kept.filter(|held| held.line == line)
-        .map(|held| SeatOut {
-            line: held.line,
-            item: hold.lines[usize::from(held.line) - 1].item,
-            seat: held.seat,
-            to: None,
-            gone: None,
-        })
-        .collect()
+    hold.seats_out().into_iter().filter(|out| out.line == line).collect()
 }
 
 /// The seats that go; those that went before are left out.
