@@ -35,8 +35,8 @@ pub enum Plant {
 /// together with a second bug. The core's own tests have them.
 const BEYOND_SMALL_WORLDS: [Bug; 2] = [Bug::TimeDoesNotLag, Bug::SumSkipsExtras];
 
-/// Rules of stock that items share or that is set aside: nobody does that here yet. The core's own tests have them.
-const NOT_SIMULATED: [Bug; 7] = [
+/// Rules of seats, and of stock that items share or that is set aside: nobody does that here yet. The core's own tests have them.
+const NOT_SIMULATED: [Bug; 11] = [
     Bug::OwnPoolOnly,
     Bug::SharesAlone,
     Bug::LimitsCountLines,
@@ -44,6 +44,10 @@ const NOT_SIMULATED: [Bug; 7] = [
     Bug::BlockToStock,
     Bug::BlockPassedOver,
     Bug::ReturnsForgotten,
+    Bug::SeatGivenTwice,
+    Bug::SeatPickedTwice,
+    Bug::LapsedSeatsKept,
+    Bug::UndoForgetsSeats,
 ];
 
 const TURNS: [Planted; 7] = [

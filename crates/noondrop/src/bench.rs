@@ -3,7 +3,8 @@
 //!
 //! # Layout
 //!
-//! * [`engine`]: the pure engine on a durable log · [`recovery`]: a start with many holds
+//! * [`engine`]: the pure engine on a durable log · [`seats`]: the same, with the best seats of a hall ·
+//!   [`recovery`]: a start with many holds
 //! * [`http`]: holds over HTTP beside a handler that only parses and answers · [`storm`]: many duplicates of one key
 //! * [`workload`]: the commands that all of them use · [`figures`]: percentiles
 
@@ -11,5 +12,6 @@ pub mod engine;
 pub mod figures;
 pub mod http;
 pub mod recovery;
+pub mod seats;
 pub mod storm;
 pub mod workload;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::time::Duration;
 
-use noondrop_core::{Digester, Outcome};
+use noondrop_core::{Command, Digester, Outcome};
 use noondrop_engine::{
     Answered, Call, EngineOptions, Pending, Sequencer, SystemClock, SystemEntropy, Ticket,
 };
@@ -29,6 +29,8 @@ pub struct Plan {
     pub batch: usize,
     /// How many holds to make.
     pub holds: u64,
+    /// Pools that each line takes from: its own, and those that the item counts against.
+    pub draws: u8,
 }
 
 /// What was measured.
@@ -38,6 +40,8 @@ pub struct Report {
     pub bench: &'static str,
     /// Commands in one turn.
     pub batch: usize,
+    /// Pools that each line took from.
+    pub draws: u8,
     /// Holds made.
     pub holds: u64,
     /// Holds a second, everything durable.
@@ -56,56 +60,73 @@ pub struct Report {
     pub errors: u64,
 }
 
-type Bare = Sequencer<SqliteLog, SystemClock, SystemEntropy>;
+pub(super) type Bare = Sequencer<SqliteLog, SystemClock, SystemEntropy>;
 
 /// Makes the holds and measures.
 pub fn run(store: &Path, plan: Plan, progress: &mut dyn FnMut(u64)) -> Result<Report, Failure> {
+    let opening = workload::shared(3_600, plan.draws);
+    let mut engine = open(store, plan.batch, opening)?;
+    let bytes_before = engine.tally().row_bytes;
+    let hold = &workload::hold;
+    let measured = make(&mut engine, plan.batch, plan.holds, hold, progress)?;
+    let bytes = engine.tally().row_bytes - bytes_before;
+    Ok(measured.report(plan, plan.holds, bytes))
+}
+
+/// A new log with something on sale.
+pub(super) fn open(store: &Path, batch: usize, opening: Vec<Command>) -> Result<Bare, Failure> {
     let log = SqliteLog::open(SqliteOptions::new(store))?;
-    let options = EngineOptions { turn_commands_max: plan.batch, ..EngineOptions::default() };
+    let options = EngineOptions { turn_commands_max: batch, ..EngineOptions::default() };
     let mut engine = Sequencer::recover(log, SystemClock, SystemEntropy::default(), options)?;
-    let mut measured = Measured::default();
-    let mut opening = pending(workload::opening(3_600));
-    measured.turn(&mut engine, &mut opening);
-    measured = Measured::default();
+    Measured::default().turn(&mut engine, &mut pending(opening));
+    Ok(engine)
+}
+
+/// Makes holds, in turns of a given size, and times the turns.
+pub(super) fn make(
+    engine: &mut Bare,
+    batch: usize,
+    holds: u64,
+    hold: &dyn Fn(&Digester, u64) -> Command,
+    progress: &mut dyn FnMut(u64),
+) -> Result<Measured, Failure> {
     let digester =
         engine.state().and_then(noondrop_core::State::digester).ok_or("the log has no start")?;
-    let bytes_before = engine.tally().row_bytes;
+    let mut measured = Measured::default();
     let mut made = 0;
-    while made < plan.holds {
-        let round = ROUND.min(plan.holds - made);
-        let mut batches = batches(&digester, made, round, plan.batch);
-        for batch in &mut batches {
-            measured.turn(&mut engine, batch);
+    while made < holds {
+        let round = ROUND.min(holds - made);
+        let commands: Vec<Command> =
+            (made..made + round).map(|number| hold(&digester, number)).collect();
+        for batch in &mut batches(commands, batch) {
+            measured.turn(engine, batch);
         }
         made += round;
         progress(made);
     }
-    let bytes = engine.tally().row_bytes - bytes_before;
-    Ok(measured.report(plan, made, bytes))
+    Ok(measured)
 }
 
-fn pending(commands: Vec<noondrop_core::Command>) -> VecDeque<Pending> {
+fn pending(commands: Vec<Command>) -> VecDeque<Pending> {
     let calls = commands.into_iter().map(Call::from);
     calls.zip(0..).map(|(call, ticket)| Pending { ticket: Ticket(ticket), call }).collect()
 }
 
-fn batches(digester: &Digester, from: u64, count: u64, size: usize) -> Vec<VecDeque<Pending>> {
-    let mut left: Vec<u64> = (from..from + count).collect();
+fn batches(commands: Vec<Command>, size: usize) -> Vec<VecDeque<Pending>> {
+    let mut left = commands.into_iter().peekable();
     let mut batches = Vec::new();
-    while !left.is_empty() {
-        let rest = left.split_off(size.min(left.len()));
-        let commands = left.iter().map(|&number| workload::hold(digester, number)).collect();
-        batches.push(pending(commands));
-        left = rest;
+    while left.peek().is_some() {
+        batches.push(pending(left.by_ref().take(size).collect()));
     }
     batches
 }
 
+/// What turns took.
 #[derive(Default)]
-struct Measured {
-    turns: Durations,
-    busy: Duration,
-    errors: u64,
+pub(super) struct Measured {
+    pub(super) turns: Durations,
+    pub(super) busy: Duration,
+    pub(super) errors: u64,
 }
 
 impl Measured {
@@ -127,6 +148,7 @@ impl Measured {
         Report {
             bench: "engine",
             batch: plan.batch,
+            draws: plan.draws,
             holds,
             ops_per_second: (holds as f64 / self.busy.as_secs_f64()).round(),
             turn_p50_us: self.turns.per_mille_us(500),

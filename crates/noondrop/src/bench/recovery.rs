@@ -32,7 +32,7 @@ pub struct Report {
 
 /// Makes the store, then measures a start in a process of its own.
 pub fn run(store: &Path, holds: u64, progress: &mut dyn FnMut(u64)) -> Result<Report, Failure> {
-    engine::run(store, engine::Plan { batch: 1_000, holds }, progress)?;
+    engine::run(store, engine::Plan { batch: 1_000, holds, draws: 1 }, progress)?;
     let log = SqliteLog::open(SqliteOptions::new(store))?;
     let running = Engine::start(Box::new(log), EngineOptions::default())?;
     running.handle().snapshot_now_blocking()?;

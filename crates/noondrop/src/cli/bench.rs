@@ -38,6 +38,21 @@ pub enum What {
         /// Holds to make
         #[arg(long, default_value_t = 1_000_000)]
         holds: u64,
+        /// Pools that each line takes from: its own, and those that the item counts against
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=9))]
+        draws: u8,
+    },
+    /// The best seats, so many together, until the hall is sold out. Works on a throw-away store.
+    Seats {
+        /// Seats of the hall
+        #[arg(long, default_value_t = 200_000, value_parser = clap::value_parser!(u32).range(1..=200_000))]
+        seats: u32,
+        /// Seats of one hold, next to each other
+        #[arg(long, default_value_t = 2)]
+        together: u32,
+        /// Commands in one turn
+        #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=50_000))]
+        batch: u32,
     },
     /// Holds over HTTP beside a route that only parses and answers. Works on a throw-away server.
     Http {
@@ -76,9 +91,14 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
     let path = data.path();
     let store = path.join(LOG_FILE);
     match options.what {
-        What::Engine { batch, holds } => {
-            let plan = bench::engine::Plan { batch: usize::try_from(batch)?, holds };
+        What::Engine { batch, holds, draws } => {
+            let plan = bench::engine::Plan { batch: usize::try_from(batch)?, holds, draws };
             let report = bench::engine::run(&store, plan, &mut |made| progress(made))?;
+            finish(&report, path, options.json, out)
+        }
+        What::Seats { seats, together, batch } => {
+            let plan = bench::seats::Plan { seats, together, batch: usize::try_from(batch)? };
+            let report = bench::seats::run(&store, plan, &mut |made| progress(made))?;
             finish(&report, path, options.json, out)
         }
         What::Http { connections, seconds } => {
