@@ -2,7 +2,7 @@
 
 use noondrop_core::seats::SeatDef;
 use noondrop_core::{
-    Act, CancelTo, HoldCreate, HoldRef, HoldState, HoldView, LineAsked, LinePart, Outcome,
+    Act, CancelTo, HoldCreate, HoldRef, HoldState, HoldView, ItemPut, LineAsked, LinePart, Outcome,
     SeatsAsked, StockCode,
 };
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use crate::seating::{
     names, no_hold, open_with, plays, put, random_seatings, refused, release, seat, these,
     together,
 };
-use crate::world::{World, name};
+use crate::world::{World, name, plain_terms};
 
 #[test]
 fn the_best_seats_go_first_and_named_ones_to_whoever_names_them() {
@@ -178,6 +178,31 @@ fn seats_set_aside_are_only_for_who_draws_on_their_label() {
     assert_eq!(counts(&world), [14, 0, 0, 12, 0]);
     done(&mut world, change(Vec::new(), &["A-2-1"]));
     assert_eq!(counts(&world), [13, 0, 0, 12, 0]);
+}
+
+#[test]
+fn seats_count_against_a_pool_and_nothing_counts_against_seats() {
+    let mut world = World::selling(plain_terms(), &[("venue", 3, 0)]);
+    let Act::ItemPut(hall) = put(hall()) else { panic!() };
+    let shared = ItemPut { counts_against: Some(vec![name("venue")]), ..hall.clone() };
+    done(&mut world, Act::ItemPut(shared));
+    let on_hall = ItemPut {
+        item: name("adult"),
+        counts_against: Some(vec![name("hall")]),
+        seats: None,
+        ..hall
+    };
+    assert_eq!(code(&refused(&mut world, Act::ItemPut(on_hall))), "invalid_field");
+    let held = hold(&mut world, vec![together(2)]);
+    let venue = |world: &World| {
+        let item = world.state.item("main", "noon", "venue").expect("the venue is there");
+        (item.counts.held, item.counts.sold, item.counts.total)
+    };
+    assert_eq!(venue(&world), (2, 0, 3));
+    assert_eq!(code(&no_hold(&mut world, vec![together(2)])), "1:not_enough_free free1");
+    confirm(&mut world, &held);
+    done(&mut world, cancel(&held, None, CancelTo::Destroyed));
+    assert_eq!((venue(&world), counts(&world)), ((0, 0, 1), [12, 0, 0, 12, 0]));
 }
 
 #[test]

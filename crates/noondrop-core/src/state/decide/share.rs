@@ -43,7 +43,14 @@ impl State {
             direct.push(
                 other.ok_or_else(|| invalid(field(), "another item of this sale, each once"))?,
             );
-            if self.reaches(direct[direct.len() - 1], item) {
+            let newest = direct[direct.len() - 1];
+            if self.books.items[newest.0 as usize].seated {
+                return Err(invalid(
+                    field(),
+                    "an item with a total; a seat is only held by itself",
+                ));
+            }
+            if self.reaches(newest, item) {
                 return Err(invalid(field(), format!("not one that counts against {}", put.item)));
             }
         }
