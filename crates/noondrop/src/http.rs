@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! * [`app`]: what every handler has; how a command goes in and an answer comes out
-//! * [`holds`] · [`define`]: shops, sales, items · [`blocks`]: units set aside · [`seats`]: those of an item ·
+//! * [`holds`] · [`define`]: shops, sales, items · [`offers`]: how much of an item there is · [`blocks`]: units set aside · [`seats`]: those of an item ·
 //!   [`ledger`]: the log, read by [`reading`] · [`operations`]: for those who run it
 //! * [`body`] · [`keys`] · [`origin`]: reading requests · [`render`]: writing answers
 //! * [`codes`] · [`problem`] · [`error`]: the one mapping from refusals and faults to answers
@@ -20,6 +20,7 @@ pub mod error;
 pub mod holds;
 pub mod keys;
 pub mod ledger;
+pub mod offers;
 pub mod openapi;
 pub mod operations;
 pub mod origin;
@@ -62,8 +63,8 @@ pub fn router(app: &Arc<App>, extra: Extra) -> Router {
         .route("/v1/shops/{shop}", put(define::shop_put).get(define::shop_get))
         .route("/v1/sales", get(define::sale_list))
         .route("/v1/sales/{sale}", put(define::sale_put).get(define::sale_get))
-        .route("/v1/sales/{sale}/items", get(define::item_list))
-        .route(item, put(define::item_put).layer(large).get(define::item_get))
+        .route("/v1/sales/{sale}/items", get(offers::list))
+        .route(item, put(define::item_put).layer(large).get(offers::get))
         .route(&format!("{item}/seats"), post(seats::change).layer(large).get(seats::list))
         .route(&format!("{item}/seats/{{seat}}"), get(seats::get))
         .route(&format!("{item}/adjust"), post(define::item_adjust))

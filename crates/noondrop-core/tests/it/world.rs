@@ -5,8 +5,8 @@ use noondrop_core::{
     Act, Actor, CancelTo, Command, Counts, Decision, Digest16, Digested, Digester, Entry, Fact,
     Fence, HoldCancel, HoldConfirm, HoldCreate, HoldExtend, HoldId, HoldNo, HoldRef, HoldRelease,
     HoldView, ItemAdjust, ItemBlock, ItemIx, ItemPut, ItemUnblock, ItemView, KeyScope, KeyUse,
-    Line, LineAsked, LinePart, LogStarted, Moment, Name, Outcome, Refusal, Role, SalePut, SaleStep,
-    SaleTerms, Seq, Settings, ShopPut, State, Timestamp,
+    Level, Line, LineAsked, LinePart, LogStarted, Moment, Name, Outcome, Override, Overriding,
+    Refusal, Role, SalePut, SaleStep, SaleTerms, Seq, Settings, ShopPut, State, Timestamp,
 };
 
 /// The time at which every world begins; times in steps and answers count from here.
@@ -41,6 +41,7 @@ pub enum Which {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Who {
     Seller,
+    Admin,
     Auditor,
     Buyer(String),
 }
@@ -99,6 +100,8 @@ pub struct Create {
     pub supersedes: Option<(Which, Sent)>,
     pub retake: Option<Which>,
     pub payment: Option<String>,
+    /// Refusals that are to be passed over.
+    pub overrides: Vec<Override>,
 }
 
 /// One thing asked.
@@ -355,6 +358,11 @@ impl World {
         let sum = self.state.sum();
         self.state.commit_turn();
         assert_eq!(self.state.sum(), sum, "committing changes nothing");
+        for item in self.state.all_items() {
+            let offer = self.state.offer(item.item, self.state.last_at());
+            let sold_out = offer.level == Level::SoldOut;
+            assert_eq!(offer.sold_out_at.is_some(), sold_out, "{item:?} {offer:?}");
+        }
         self.log.push(Row { moment, facts, private, sum });
     }
 
@@ -392,11 +400,13 @@ impl World {
         let act = self.act(step);
         let actor = match &step.who {
             Who::Seller => Actor::Principal { name: name("till"), role: Role::Seller },
+            Who::Admin => Actor::Principal { name: name("office"), role: Role::Admin },
             Who::Auditor => Actor::Principal { name: name("books"), role: Role::Auditor },
             Who::Buyer(buyer) => Actor::Buyer { digest: self.digester.buyer(&step.shop, buyer) },
         };
         let principal = match &step.who {
             Who::Seller => "till",
+            Who::Admin => "office",
             Who::Auditor => "books",
             Who::Buyer(buyer) => buyer,
         };
@@ -493,6 +503,10 @@ impl World {
                 }),
                 retake: create.retake.map(|hold| self.id_of(hold).0),
                 confirm: create.payment.as_deref().map(payment),
+                overriding: (!create.overrides.is_empty()).then(|| {
+                    let codes = create.overrides.clone();
+                    Box::new(Overriding { codes, reason: "at the counter".into() })
+                }),
             }),
             What::Confirm { hold, fence, payment: text } => Act::HoldConfirm(HoldConfirm {
                 hold: self.id_of(*hold).0,
@@ -650,6 +664,8 @@ impl World {
                 self.state.sales(shop.name.as_str()).iter().map(|sale| format!("{sale:?}")),
             );
         }
+        let offer = |item: &ItemView| self.state.offer(item.item, self.state.last_at());
+        lines.extend(items.iter().map(|item| format!("{:?}", offer(item))));
         let counters = noondrop_core::Counters { memory_bytes: 0, ..self.state.counters() };
         lines.push(format!("{counters:?} {:?} {:?}", self.state.sum(), self.state.last_at()));
         lines.push(format!("{:?}", self.state.catalog().actors));

@@ -71,6 +71,7 @@ pub fn hold(digester: &Digester, number: u64) -> Command {
         supersedes: None,
         retake: None,
         confirm: None,
+        overriding: None,
     });
     let scope = KeyScope { shop: SHOP, principal: SELLER, operation: act.operation(), target: "" };
     let hash = digester.key(scope, &format!("key-{number}"));

@@ -340,6 +340,13 @@ pub fn with_etag(mut response: Response, version: u32) -> Response {
     response
 }
 
+/// Whether a caller has what a tag stands for already (`If-None-Match`); an edge may have weakened it on its way.
+pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let known = headers.get_all(header::IF_NONE_MATCH).iter();
+    let mut known = known.filter_map(|known| known.to_str().ok()).flat_map(|all| all.split(','));
+    known.any(|one| one.trim().trim_start_matches("W/") == tag || one.trim() == "*")
+}
+
 /// With the position that it shows.
 pub fn position_header(headers: &mut HeaderMap, position: Position) {
     let text = HeaderValue::from_str(&position.to_string()).expect("digits and a point");

@@ -1,5 +1,6 @@
 //! `/v1/holds`: claims on units, and what can be asked of them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -8,7 +9,8 @@ use http::{HeaderMap, StatusCode};
 use noondrop_core::limits::METADATA_BYTES_MAX;
 use noondrop_core::{
     Act, Digested, Digester, Fence, HoldCancel, HoldConfirm, HoldCreate, HoldExtend, HoldId,
-    HoldNo, HoldRef, HoldRelease, HoldState, HoldView, LineAsked, LinePart, SeatKept, Timestamp,
+    HoldNo, HoldRef, HoldRelease, HoldState, HoldView, LineAsked, LinePart, Override, Overriding,
+    SeatKept, Timestamp,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -28,6 +30,7 @@ const SCAN_MAX: usize = 20_000;
 
 const OWNERS: &[Role] = &[Role::Buyer, Role::Seller, Role::Admin];
 const READERS: &[Role] = &[Role::Buyer, Role::Seller, Role::Admin, Role::Auditor];
+const ADMINS: &[Role] = &[Role::Admin];
 const SELLERS: &[Role] = &[Role::Seller, Role::Admin];
 
 /// A new hold.
@@ -44,6 +47,9 @@ pub struct HoldBody {
     supersedes: Option<HoldRefBody>,
     retake: Option<String>,
     confirm: Option<PaymentBody>,
+    #[serde(rename = "override")]
+    overrides: Option<Vec<String>>,
+    reason: Option<String>,
 }
 
 /// One line of it.
@@ -118,6 +124,7 @@ impl HoldBody {
         let confirm = self
             .confirm
             .map(|paid| payment("confirm.payment_ref", &paid.payment_ref, shop, digester));
+        let overriding = overriding(self.overrides.as_deref(), self.reason.as_deref())?;
         Ok(Act::HoldCreate(HoldCreate {
             sale: body::name("sale", &self.sale)?,
             buyer: digester.digested_buyer(shop, &self.buyer),
@@ -128,8 +135,31 @@ impl HoldBody {
             supersedes: supersedes.transpose()?,
             retake: retake.transpose()?,
             confirm: confirm.transpose()?,
+            overriding,
         }))
     }
+}
+
+/// What the box office wants passed over, and why; a set, so that the order does not matter.
+fn overriding(
+    codes: Option<&[String]>,
+    reason: Option<&str>,
+) -> Result<Option<Box<Overriding>>, Problem> {
+    let Some(codes) = codes else {
+        let lone = |_| Err(Problem::field("reason", "absent, where there is no override"));
+        return reason.map_or(Ok(None), lone);
+    };
+    let known = || Override::ALL.map(Override::as_str).join(", ");
+    let parse = |(place, code): (usize, &String)| {
+        let field = format!("override[{place}]");
+        Override::parse(code).ok_or_else(|| Problem::field(&field, &format!("one of {}", known())))
+    };
+    let codes = codes.iter().enumerate().map(parse).collect::<Result<BTreeSet<_>, _>>()?;
+    if codes.is_empty() {
+        return Err(Problem::field("override", "at least one code, or absent"));
+    }
+    let reason = body::text("reason", reason.unwrap_or_default())?;
+    Ok(Some(Box::new(Overriding { codes: codes.into_iter().collect(), reason })))
 }
 
 /// One text for one meaning: members sorted, no white space.
@@ -156,6 +186,9 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     caller.needs(OWNERS)?;
     let body: HoldBody = body::read(&headers, raw)?;
+    if body.overrides.is_some() {
+        caller.needs(ADMINS)?;
+    }
     let act = body.into_act(caller.shop.as_str(), &app.handle.digester())?;
     let reply = app.execute(&caller, &headers, act, "").await?;
     Ok(app.respond(reply, StatusCode::CREATED).await)
