@@ -5,7 +5,7 @@
 //! * [`app`]: what every handler has; how a command goes in and an answer comes out
 //! * [`holds`] · [`define`]: shops, sales, items · [`offers`]: how much of an item there is · [`blocks`]: units set aside · [`seats`]: those of an item ·
 //!   [`ledger`]: the log, read by [`reading`] · [`operations`]: for those who run it
-//! * [`body`] · [`keys`] · [`origin`]: reading requests · [`render`]: writing answers
+//! * [`body`] · [`keys`] · [`origin`] · [`overrides`]: reading requests · [`render`]: writing answers
 //! * [`codes`] · [`problem`] · [`error`]: the one mapping from refusals and faults to answers
 //! * [`server`]: one runtime per core, connections, shutting down
 //!
@@ -24,6 +24,7 @@ pub mod offers;
 pub mod openapi;
 pub mod operations;
 pub mod origin;
+pub mod overrides;
 pub mod problem;
 pub mod reading;
 pub mod render;
@@ -59,7 +60,7 @@ pub fn router(app: &Arc<App>, extra: Extra) -> Router {
         .route("/v1/holds/{id}/extend", post(holds::extend))
         .route("/v1/holds/{id}/release", post(holds::release))
         .route("/v1/holds/{id}/cancel", post(holds::cancel))
-        .route("/v1/holds/{id}/history", get(holds::history))
+        .route("/v1/holds/{id}/history", get(ledger::history))
         .route("/v1/shops/{shop}", put(define::shop_put).get(define::shop_get))
         .route("/v1/sales", get(define::sale_list))
         .route("/v1/sales/{sale}", put(define::sale_put).get(define::sale_get))

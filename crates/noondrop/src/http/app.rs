@@ -192,7 +192,9 @@ impl App {
         let Act::HoldCreate(create) = &command.act else { return Ok(None) };
         let buyer = create.buyer.digest;
         let limits = self.limits;
-        let principal = self.handle.digester().origin("principal", &caller.key_scope());
+        // Principals of two shops may have one name.
+        let principal = format!("quota of {}", caller.key_scope());
+        let principal = self.handle.digester().origin(caller.shop.as_str(), &principal);
         let counts = [
             (buyer, limits.refusals_per_minute_per_buyer, "refusals_per_minute_per_buyer"),
             (

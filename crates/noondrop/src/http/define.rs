@@ -207,8 +207,12 @@ pub async fn sale_list(
 ) -> Result<Response, Problem> {
     app.at_least(query.at_least.as_deref()).await?;
     let shop = caller.shop.clone();
-    let answer = app.ask(move |state, _| state.sales(shop.as_str())).await?;
-    let sales: Vec<Value> = answer.value.iter().map(sale_value).collect();
+    let asked = move |state: &noondrop_core::State, _| {
+        state.shop(shop.as_str()).map(|shop| state.sales(shop.name.as_str()))
+    };
+    let answer = app.ask(asked).await?;
+    let sales = answer.value.ok_or_else(|| Problem::missing("shop", caller.shop.as_str()))?;
+    let sales: Vec<Value> = sales.iter().map(sale_value).collect();
     let mut response = value_response(StatusCode::OK, &json!({ "sales": sales }));
     position_header(response.headers_mut(), answer.position);
     Ok(response)

@@ -1,6 +1,5 @@
 //! `/v1/holds`: claims on units, and what can be asked of them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::extract::State;
@@ -9,15 +8,15 @@ use http::{HeaderMap, StatusCode};
 use noondrop_core::limits::METADATA_BYTES_MAX;
 use noondrop_core::{
     Act, Digested, Digester, Fence, HoldCancel, HoldConfirm, HoldCreate, HoldExtend, HoldId,
-    HoldNo, HoldRef, HoldRelease, HoldState, HoldView, LineAsked, LinePart, Override, Overriding,
-    SeatKept, Timestamp,
+    HoldNo, HoldRef, HoldRelease, HoldState, HoldView, LineAsked, LinePart, SeatKept, Timestamp,
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::app::{App, Caller, hold_headers, json_response, position_header, value_response};
+use super::app::{App, Caller, hold_headers, json_response, position_header};
 use super::blocks::{cancel_to, label};
 use super::body::{self, Path, Query, Raw};
+use super::overrides::overriding;
 use super::problem::Problem;
 use super::render::{Texts, hold_body};
 use super::seats::{WishBody, seat_names};
@@ -138,28 +137,6 @@ impl HoldBody {
             overriding,
         }))
     }
-}
-
-/// What the box office wants passed over, and why; a set, so that the order does not matter.
-fn overriding(
-    codes: Option<&[String]>,
-    reason: Option<&str>,
-) -> Result<Option<Box<Overriding>>, Problem> {
-    let Some(codes) = codes else {
-        let lone = |_| Err(Problem::field("reason", "absent, where there is no override"));
-        return reason.map_or(Ok(None), lone);
-    };
-    let known = || Override::ALL.map(Override::as_str).join(", ");
-    let parse = |(place, code): (usize, &String)| {
-        let field = format!("override[{place}]");
-        Override::parse(code).ok_or_else(|| Problem::field(&field, &format!("one of {}", known())))
-    };
-    let codes = codes.iter().enumerate().map(parse).collect::<Result<BTreeSet<_>, _>>()?;
-    if codes.is_empty() {
-        return Err(Problem::field("override", "at least one code, or absent"));
-    }
-    let reason = body::text("reason", reason.unwrap_or_default())?;
-    Ok(Some(Box::new(Overriding { codes: codes.into_iter().collect(), reason })))
 }
 
 /// One text for one meaning: members sorted, no white space.
@@ -507,20 +484,4 @@ impl Wanted {
         let views = views.map(|view| as_of(view, now));
         (views.filter(|view| state.is_none_or(|state| view.state == state)).collect(), next)
     }
-}
-
-/// `GET /v1/holds/{id}/history`
-pub async fn history(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> Result<Response, Problem> {
-    caller.needs(&[Role::Seller, Role::Admin, Role::Auditor])?;
-    let (view, _, position) = find(&app, &caller, &id).await?;
-    let number = view.no;
-    let last = app.ask(move |state, _| state.hold_last_seq(number)).await?.value;
-    let facts = super::ledger::story(&app, &caller.shop, number, last).await?;
-    let mut response = value_response(StatusCode::OK, &json!({"hold": id, "facts": facts}));
-    position_header(response.headers_mut(), position);
-    Ok(response)
 }
