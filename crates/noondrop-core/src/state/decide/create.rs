@@ -240,7 +240,7 @@ impl State {
                 .map(|old| Superseded { hold: old.no, chain_from: old.chain_from() }),
             retakes: attempt.retaken.as_ref().map(|old| old.no),
             origin: command.origin,
-            overridden: attempt.overridden.clone(),
+            overridden: attempt.overridden,
         };
         // Nobody is told a buyer's number, so it is not looked up before the fact is applied.
         let mut hold = self.new_hold(&fact, u32::MAX);
