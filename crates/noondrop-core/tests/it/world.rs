@@ -426,6 +426,38 @@ impl World {
         Command { shop: name(&step.shop), actor, key, origin: None, act }
     }
 
+    fn new_hold(&self, shop: &str, create: &Create) -> HoldCreate {
+        let payment = |text: &str| self.digested(self.digester.payment(shop, text), text);
+        HoldCreate {
+            sale: name(&create.sale),
+            buyer: self.digester.digested_buyer(shop, &create.buyer),
+            reference: create
+                .reference
+                .as_ref()
+                .map(|text| self.digested(self.digester.reference(shop, text), text)),
+            lines: create
+                .lines
+                .iter()
+                .map(|(item, quantity, from)| LineAsked {
+                    from: from.as_ref().map(|label| Box::new(name(label))),
+                    ..LineAsked::units(name(item), *quantity)
+                })
+                .collect(),
+            ttl_seconds: create.ttl,
+            metadata: None,
+            supersedes: create.supersedes.map(|(hold, sent)| HoldRef {
+                hold: self.id_of(hold).0,
+                fence: self.fence(hold, sent).expect("a replaced hold is named with a fence"),
+            }),
+            retake: create.retake.map(|hold| self.id_of(hold).0),
+            confirm: create.payment.as_deref().map(payment),
+            overriding: (!create.overrides.is_empty()).then(|| {
+                let codes = create.overrides.clone();
+                Box::new(Overriding { codes, reason: "at the counter".into() })
+            }),
+        }
+    }
+
     fn act(&self, step: &Step) -> Act {
         let shop = step.shop.as_str();
         let parts = |parts: &Option<Vec<(u8, Option<u32>)>>| {
@@ -480,34 +512,7 @@ impl World {
                 reason: "counted".into(),
                 if_total: *if_total,
             }),
-            What::Create(create) => Act::HoldCreate(HoldCreate {
-                sale: name(&create.sale),
-                buyer: self.digester.digested_buyer(shop, &create.buyer),
-                reference: create
-                    .reference
-                    .as_ref()
-                    .map(|text| self.digested(self.digester.reference(shop, text), text)),
-                lines: create
-                    .lines
-                    .iter()
-                    .map(|(item, quantity, from)| LineAsked {
-                        from: from.as_ref().map(|label| Box::new(name(label))),
-                        ..LineAsked::units(name(item), *quantity)
-                    })
-                    .collect(),
-                ttl_seconds: create.ttl,
-                metadata: None,
-                supersedes: create.supersedes.map(|(hold, sent)| HoldRef {
-                    hold: self.id_of(hold).0,
-                    fence: self.fence(hold, sent).expect("a replaced hold is named with a fence"),
-                }),
-                retake: create.retake.map(|hold| self.id_of(hold).0),
-                confirm: create.payment.as_deref().map(payment),
-                overriding: (!create.overrides.is_empty()).then(|| {
-                    let codes = create.overrides.clone();
-                    Box::new(Overriding { codes, reason: "at the counter".into() })
-                }),
-            }),
+            What::Create(create) => Act::HoldCreate(self.new_hold(shop, create)),
             What::Confirm { hold, fence, payment: text } => Act::HoldConfirm(HoldConfirm {
                 hold: self.id_of(*hold).0,
                 fence: self.fence(*hold, *fence).expect("a confirm has a fence"),

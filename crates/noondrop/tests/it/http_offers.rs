@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use noondrop::audit::explain::{Bounds, Question, explain};
 use serde_json::{Value, json};
 
 use crate::http_world::{Ask, Seen, Who, World, floor, get, path_of, post, put};
@@ -182,6 +183,12 @@ fn an_admin_sells_at_the_counter_while_the_sale_is_paused() {
     let fact = &history["facts"][0];
     assert_eq!(fact["overridden"], json!(["sale_paused"]), "{history}");
     assert!(fact.to_string().contains("guest of the band"), "{history}");
+    let question = Question::Buyer { shop: "main".into(), buyer: "ann".into() };
+    let mut reader = world.handle().opener().reader().expect("a log that is open");
+    let bounds = Bounds { after: 0, limit: 10 };
+    let story = explain(&mut *reader, &question, bounds).expect("a whole log");
+    let told = &story.facts[0].sentence;
+    assert!(told.contains(", although it was sale_paused (guest of the band);"), "{told}");
     world.send(Who::Operator, &ask("o")).done(201);
     world.send(Who::Admin, &ask("m")).refused(409, "all_held", "new_key");
 }
