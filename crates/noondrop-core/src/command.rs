@@ -13,9 +13,11 @@ use smallvec::SmallVec;
 use crate::ids::{Digest16, Digested, HoldId, Name, Role};
 use crate::units::Fence;
 
+mod overrides;
 mod sale;
 mod stock;
 
+pub use overrides::{Override, Overriding};
 pub use sale::*;
 pub use stock::*;
 
@@ -59,6 +61,12 @@ impl Actor {
     #[must_use]
     pub fn is_privileged(&self) -> bool {
         matches!(self, Self::Principal { role: Role::Operator | Role::Admin | Role::Seller, .. })
+    }
+
+    /// Whether this actor may pass over refusals of a new hold.
+    #[must_use]
+    pub fn may_override(&self) -> bool {
+        matches!(self, Self::Principal { role: Role::Operator | Role::Admin, .. })
     }
 }
 
@@ -238,6 +246,8 @@ pub struct HoldCreate {
     pub retake: Option<HoldId>,
     /// Confirm in the same step (seller).
     pub confirm: Option<Digested>,
+    /// Pass over refusals (admin); boxed, because it is rare and every command carries the place for it.
+    pub overriding: Option<Box<Overriding>>,
 }
 
 /// A hold named with the fence that the caller knows.
@@ -284,6 +294,10 @@ impl<C> Encode<C> for HoldCreate {
         }
         if let Some(payment) = &self.confirm {
             e.u8(8)?.str(&payment.text)?;
+        }
+        if let Some(overriding) = &self.overriding {
+            e.u8(9)?;
+            overriding.encode(e, ctx)?;
         }
         e.end()?.ok()
     }

@@ -13,7 +13,7 @@ use minicbor::encode::{self, Encoder, Write};
 use minicbor::{Decode, Encode};
 use smallvec::SmallVec;
 
-use crate::command::{CancelTo, KeyUse, SaleTerms};
+use crate::command::{CancelTo, KeyUse, Override, SaleTerms};
 use crate::ids::{Digest16, Name, Role};
 use crate::outcome::SaleState;
 use crate::refusal::Refusal;
@@ -489,6 +489,9 @@ pub struct HoldCreated {
     /// Device and address.
     #[n(12)]
     pub origin: Option<Digest16>,
+    /// Refusals that there were and that the box office passed over; why is in the private reason.
+    #[n(13)]
+    pub overridden: Option<Vec<Override>>,
 }
 
 /// The hold that a new one replaces.

@@ -41,7 +41,7 @@ pub use ids::*;
 pub use outcome::*;
 pub use refusal::*;
 pub use state::{
-    Catalog, Counters, Decision, ItemName, Misfit, Moment, SaleName, Savepoint, SeatInfo, ShopName,
-    SnapshotError, State, TimePlan, Totals, Violation,
+    Catalog, Counters, Decision, ItemName, Level, Misfit, Moment, Offer, SaleName, Savepoint,
+    SeatInfo, ShopName, SnapshotError, State, TimePlan, Totals, Violation, few,
 };
 pub use units::*;

@@ -38,6 +38,10 @@ pub const TURN_LAPSE_SCAN_MAX: usize = 65_536;
 pub const MAY_FREE_HOLDS_MAX: usize = 64;
 /// Queue entries that `may_free_at` looks at, dead ones included.
 pub const MAY_FREE_SCAN_MAX: usize = 1_024;
+/// So many free units are few in every item…
+pub const FEW_MAX: u32 = 10;
+/// … and in a large one this part of its total: a fiftieth, 2 %.
+pub const FEW_SHARE: u32 = 50;
 /// Keys that one turn sweeps out of memory.
 pub const TURN_KEY_SWEEP_MAX: usize = 512;
 /// Largest integer on the wire: 2^53 - 1, the last one that every JSON reader keeps exact.

@@ -67,6 +67,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         supersedes: None,
         retake: None,
         confirm: None,
+        overriding: None,
     };
     let first = ask(&handle, Some("cart-817"), Act::HoldCreate(create.clone()))?;
     let again = ask(&handle, Some("cart-817"), Act::HoldCreate(create))?;

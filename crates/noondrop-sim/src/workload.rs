@@ -252,6 +252,7 @@ impl Workload {
             supersedes: replaced.map(|known| HoldRef { hold: known.id, fence: self.fence(&known) }),
             retake: None,
             confirm: payment.map(|text| paid(digester, text)),
+            overriding: None,
         });
         Some(self.sealed(digester, actor, act))
     }
@@ -356,6 +357,7 @@ impl Workload {
             supersedes: None,
             retake: Some(known.id),
             confirm: Some(paid(digester, text)),
+            overriding: None,
         });
         Some(self.sealed(digester, principal("till", Role::Seller), act))
     }
@@ -435,6 +437,7 @@ impl Workload {
             supersedes: None,
             retake: None,
             confirm: Some(paid(digester, "none".into())),
+            overriding: None,
         });
         self.sealed(digester, principal("till", Role::Seller), act)
     }

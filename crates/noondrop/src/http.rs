@@ -3,9 +3,9 @@
 //! # Layout
 //!
 //! * [`app`]: what every handler has; how a command goes in and an answer comes out
-//! * [`holds`] · [`define`]: shops, sales, items · [`blocks`]: units set aside · [`seats`]: those of an item ·
+//! * [`holds`] · [`define`]: shops, sales, items · [`offers`]: how much of an item there is · [`blocks`]: units set aside · [`seats`]: those of an item ·
 //!   [`ledger`]: the log, read by [`reading`] · [`operations`]: for those who run it
-//! * [`body`] · [`keys`] · [`origin`]: reading requests · [`render`]: writing answers
+//! * [`body`] · [`keys`] · [`origin`] · [`overrides`]: reading requests · [`render`]: writing answers
 //! * [`codes`] · [`problem`] · [`error`]: the one mapping from refusals and faults to answers
 //! * [`server`]: one runtime per core, connections, shutting down
 //!
@@ -20,9 +20,11 @@ pub mod error;
 pub mod holds;
 pub mod keys;
 pub mod ledger;
+pub mod offers;
 pub mod openapi;
 pub mod operations;
 pub mod origin;
+pub mod overrides;
 pub mod problem;
 pub mod reading;
 pub mod render;
@@ -58,12 +60,12 @@ pub fn router(app: &Arc<App>, extra: Extra) -> Router {
         .route("/v1/holds/{id}/extend", post(holds::extend))
         .route("/v1/holds/{id}/release", post(holds::release))
         .route("/v1/holds/{id}/cancel", post(holds::cancel))
-        .route("/v1/holds/{id}/history", get(holds::history))
+        .route("/v1/holds/{id}/history", get(ledger::history))
         .route("/v1/shops/{shop}", put(define::shop_put).get(define::shop_get))
         .route("/v1/sales", get(define::sale_list))
         .route("/v1/sales/{sale}", put(define::sale_put).get(define::sale_get))
-        .route("/v1/sales/{sale}/items", get(define::item_list))
-        .route(item, put(define::item_put).layer(large).get(define::item_get))
+        .route("/v1/sales/{sale}/items", get(offers::list))
+        .route(item, put(define::item_put).layer(large).get(offers::get))
         .route(&format!("{item}/seats"), post(seats::change).layer(large).get(seats::list))
         .route(&format!("{item}/seats/{{seat}}"), get(seats::get))
         .route(&format!("{item}/adjust"), post(define::item_adjust))

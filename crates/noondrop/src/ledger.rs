@@ -286,6 +286,8 @@ fn attempt(fact: &Fact, names: Names<'_>) -> Option<Value> {
                     value
                 })
                 .collect();
+            let overridden = hold.overridden.iter().flatten();
+            let overridden: Vec<&str> = overridden.map(|code| code.as_str()).collect();
             json!({
                 "hold": names.sight.hold(hold.hold),
                 "sale": names.sale(hold.sale),
@@ -293,6 +295,7 @@ fn attempt(fact: &Fact, names: Names<'_>) -> Option<Value> {
                 "buyer": hold.buyer.to_string(),
                 "reference": hold.reference.map(|reference| reference.to_string()),
                 "ttl_seconds": hold.ttl_seconds,
+                "overridden": overridden,
                 "supersedes": hold.supersedes.map(|old| names.sight.hold(old.hold)),
                 "retakes": hold.retakes.map(|old| names.sight.hold(old)),
                 "lines": lines,

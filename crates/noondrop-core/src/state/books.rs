@@ -163,6 +163,8 @@ pub(super) struct Books {
     pub(super) claimed: Vec<u64>,
     /// Units set aside, where there are any.
     pub(super) blocks: BTreeMap<(ItemIx, LabelIx), u32>,
+    /// Per item, since when its own units are sold out; follows from the facts, turn by turn.
+    pub(super) sold_out_since: Vec<Option<Timestamp>>,
     shop_names: BTreeMap<Name, ShopIx>,
     sale_names: Vec<BTreeMap<Name, SaleIx>>,
     item_names: Vec<BTreeMap<Name, ItemIx>>,
@@ -346,6 +348,7 @@ impl Books {
                 self.items.push(new);
                 self.counts.push(Counts::default());
                 self.claimed.push(0);
+                self.sold_out_since.push(None);
                 let limits = self.limits_counting(item);
                 self.limits.push(limits);
                 None
@@ -353,6 +356,7 @@ impl Books {
             None => {
                 self.counts.pop();
                 self.claimed.pop();
+                self.sold_out_since.pop();
                 self.limits.pop();
                 let old = self.items.pop();
                 let gone = old.as_ref()?;

@@ -7,7 +7,7 @@
 //! * [`turn`]: one turn of the log: its moment, the undo journal, `state_sum`
 //! * [`decide`]: from a command to an outcome and facts, changing nothing · [`apply`]: from a fact to a changed state,
 //!   deciding nothing; replay uses only this, and [`settle`] for holds that exist
-//! * [`look`]: what can be asked · [`recount`]: all invariants from scratch · [`snapshot`]: to bytes and back
+//! * [`look`]: what can be asked · [`offer`]: what everyone may know · [`recount`]: all invariants from scratch · [`snapshot`]: to bytes and back
 
 use alloc::collections::BTreeMap;
 
@@ -28,6 +28,7 @@ mod holds;
 mod keys;
 mod lapse;
 mod look;
+mod offer;
 mod recount;
 mod seating;
 mod settle;
@@ -41,6 +42,7 @@ pub use apply::Misfit;
 pub use books::{Catalog, ItemName, SaleName, ShopName};
 pub use decide::Decision;
 pub use look::{Counters, SeatInfo};
+pub use offer::{Level, Offer, few};
 pub use recount::{Totals, Violation};
 pub use snapshot::SnapshotError;
 pub use turn::{Moment, Savepoint, TimePlan};

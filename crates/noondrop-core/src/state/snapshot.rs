@@ -32,7 +32,7 @@ use crate::outcome::{Counts, HoldState, Line};
 use crate::units::{HoldNo, ItemIx, LabelIx, SaleIx, Seq, ShopIx, Timestamp};
 
 /// Rises with every change of what follows.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Records read or written at once.
 const BATCH: usize = 4_096;
 /// Longest texts of one hold, and longest recorded outcome; both are far shorter.
@@ -95,6 +95,8 @@ struct Header {
     sizes: Sizes,
     #[n(15)]
     blocks: Vec<(ItemIx, LabelIx, u32)>,
+    #[n(16)]
+    sold_out_since: Vec<Option<Timestamp>>,
 }
 
 impl Header {
@@ -112,7 +114,9 @@ impl Header {
             sale.and_then(|sale| self.sales.get(sale)).map_or(0, |sale| sale.labels().len())
         };
         let mut blocks = self.blocks.iter();
+        let since = self.sold_out_since.iter().map(Option::is_some);
         self.counts.len() == items
+            && since.eq(self.counts.iter().map(Counts::is_sold_out))
             && self.sales.iter().all(|sale| (sale.shop.0 as usize) < shops)
             && self.items.iter().all(knows)
             && blocks.all(|&(item, label, units)| units > 0 && usize::from(label.0) < labels(item))
@@ -239,6 +243,7 @@ impl State {
             actors: books.actors.clone(),
             sizes: self.sizes(),
             blocks: books.blocks.iter().map(|(&(item, label), &n)| (item, label, n)).collect(),
+            sold_out_since: books.sold_out_since.clone(),
         };
         write_framed(sink, &header);
         write_records(sink, &self.holds.records);
@@ -361,6 +366,7 @@ impl State {
             books.count_limits(sale);
         }
         books.counts = header.counts;
+        books.sold_out_since = header.sold_out_since;
         books.blocks =
             header.blocks.into_iter().map(|(item, label, n)| ((item, label), n)).collect();
         for actor in header.actors {

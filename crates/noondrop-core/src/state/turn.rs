@@ -332,6 +332,7 @@ impl State {
     pub fn commit_turn(&mut self) {
         assert!(self.turn.open, "a turn is open");
         self.sum = self.entries_sum();
+        self.note_sold_out();
         self.turn.accounts.clear();
         self.turn.journal.clear();
         self.turn.holds.clear();

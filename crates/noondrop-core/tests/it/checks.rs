@@ -66,6 +66,7 @@ pub fn create(buyer: &str, lines: &[(&str, u32)]) -> Create {
         supersedes: None,
         retake: None,
         payment: None,
+        overrides: Vec::new(),
     }
 }
 

@@ -11,9 +11,9 @@ use noondrop_core::{
     ExpiredRun, Fact, HoldAct, HoldActRefused, HoldCancelled, HoldConfirmed, HoldCreated,
     HoldExtended, HoldId, HoldNo, HoldRefused, HoldReleased, HoldTouched, HoldsExpired,
     ItemAdjusted, ItemDefined, ItemIx, KeyRepeated, KeyUse, LEVEL, LabelIx, LineMoved, LineRefusal,
-    LineTaken, LineWanted, LogRestored, LogStarted, LossAccepted, Private, Refusal, Returns, Role,
-    SaleDefined, SaleIx, SaleMoved, SaleState, SeatLack, SeatOut, SeatStanding, SeatsChanged, Seq,
-    Settings, ShopDefined, ShopIx, StockCode, Superseded, Timestamp,
+    LineTaken, LineWanted, LogRestored, LogStarted, LossAccepted, Override, Private, Refusal,
+    Returns, Role, SaleDefined, SaleIx, SaleMoved, SaleState, SeatLack, SeatOut, SeatStanding,
+    SeatsChanged, Seq, Settings, ShopDefined, ShopIx, StockCode, Superseded, Timestamp,
 };
 
 use crate::checks::strict_terms;
@@ -291,6 +291,7 @@ fn created() -> HoldCreated {
         supersedes: None,
         retakes: None,
         origin: None,
+        overridden: None,
     }
 }
 
@@ -308,12 +309,14 @@ fn holds() -> Vec<(&'static str, Fact)> {
         origin: Some(digest(5)),
         ..bare.clone()
     };
+    let overridden = HoldCreated { overridden: Some(Override::ALL.to_vec()), ..bare.clone() };
     let moves = || [draw()].into_iter().collect();
     let paid = |key| HoldConfirmed { touched: touched(key), payment: digest(4), moves: moves() };
     let longer = |key, counted| HoldExtended { touched: touched(key), expires_at: TIME, counted };
     vec![
         ("full", Fact::HoldCreated(full)),
         ("bare", Fact::HoldCreated(bare)),
+        ("override", Fact::HoldCreated(overridden)),
         ("full", Fact::HoldConfirmed(paid(Some(used())))),
         ("bare", Fact::HoldConfirmed(paid(None))),
         ("full", Fact::HoldConfirmedAgain(touched(Some(used())))),

@@ -3,6 +3,7 @@
 mod checks;
 mod exhaustive;
 mod golden;
+mod offers;
 mod oracle;
 mod properties;
 mod script;

@@ -10,7 +10,7 @@
 
 use std::fmt::Write as _;
 
-use noondrop_core::{BuyerLimit, CancelTo, Returns, SaleStep};
+use noondrop_core::{BuyerLimit, CancelTo, Override, Returns, SaleStep};
 
 use crate::world::{
     Create, EPOCH, ItemAsked, Sent, Step, What, Which, Who, World, name, plain_terms, tell_item,
@@ -92,7 +92,13 @@ fn see(world: &mut World, what: &str) -> String {
     if let Some(sale) = what.strip_prefix("sale:") {
         return world.state.sale("main", sale).expect("a sale").state.as_str().into();
     }
+    let (offer, what) = what.strip_prefix("offer:").map_or((false, what), |item| (true, item));
     let item = world.state.item("main", "noon", what).expect("an item of the sale");
+    if offer {
+        let offer = world.state.offer(item.item, world.state.last_at());
+        let since = offer.sold_out_at.map(|at| format!(" since={}", crate::world::tell(at)));
+        return format!("{}{}", offer.level.as_str(), since.unwrap_or_default());
+    }
     tell_item(&item)
 }
 
@@ -237,6 +243,7 @@ pub fn parse(words: &[&str]) -> Step {
     let who = match options.get("as") {
         None | Some("seller") => Who::Seller,
         Some("auditor") => Who::Auditor,
+        Some("admin") => Who::Admin,
         Some(buyer) => Who::Buyer(buyer.into()),
     };
     Step {
@@ -272,6 +279,10 @@ fn sale(target: &str, options: &Options<'_>) -> What {
     What::Sale { sale: target.into(), terms: Box::new(terms), if_version }
 }
 
+fn over(code: &str) -> Override {
+    Override::parse(code).expect("a code that may be passed over")
+}
+
 fn hold(target: &str, options: &Options<'_>) -> What {
     let lines = target.split(',').filter(|line| *line != "-").map(|line| {
         let (item, quantity) = line.split_once(':').expect("item:units or item:units<label");
@@ -290,5 +301,6 @@ fn hold(target: &str, options: &Options<'_>) -> What {
         supersedes: options.get("replaces").map(|old| (which(old), options.fence())),
         retake: options.get("retakes").map(which),
         payment: options.get("pays").map(Into::into),
+        overrides: options.all("over").map(over).collect(),
     }))
 }

@@ -124,6 +124,7 @@ pub fn create(world: &World, lines: Vec<LineAsked>) -> HoldCreate {
         supersedes: None,
         retake: None,
         confirm: None,
+        overriding: None,
     }
 }
 

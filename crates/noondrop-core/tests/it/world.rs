@@ -5,8 +5,8 @@ use noondrop_core::{
     Act, Actor, CancelTo, Command, Counts, Decision, Digest16, Digested, Digester, Entry, Fact,
     Fence, HoldCancel, HoldConfirm, HoldCreate, HoldExtend, HoldId, HoldNo, HoldRef, HoldRelease,
     HoldView, ItemAdjust, ItemBlock, ItemIx, ItemPut, ItemUnblock, ItemView, KeyScope, KeyUse,
-    Line, LineAsked, LinePart, LogStarted, Moment, Name, Outcome, Refusal, Role, SalePut, SaleStep,
-    SaleTerms, Seq, Settings, ShopPut, State, Timestamp,
+    Level, Line, LineAsked, LinePart, LogStarted, Moment, Name, Outcome, Override, Overriding,
+    Refusal, Role, SalePut, SaleStep, SaleTerms, Seq, Settings, ShopPut, State, Timestamp,
 };
 
 /// The time at which every world begins; times in steps and answers count from here.
@@ -41,6 +41,7 @@ pub enum Which {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Who {
     Seller,
+    Admin,
     Auditor,
     Buyer(String),
 }
@@ -99,6 +100,8 @@ pub struct Create {
     pub supersedes: Option<(Which, Sent)>,
     pub retake: Option<Which>,
     pub payment: Option<String>,
+    /// Refusals that are to be passed over.
+    pub overrides: Vec<Override>,
 }
 
 /// One thing asked.
@@ -355,6 +358,11 @@ impl World {
         let sum = self.state.sum();
         self.state.commit_turn();
         assert_eq!(self.state.sum(), sum, "committing changes nothing");
+        for item in self.state.all_items() {
+            let offer = self.state.offer(item.item, self.state.last_at());
+            let sold_out = offer.level == Level::SoldOut;
+            assert_eq!(offer.sold_out_at.is_some(), sold_out, "{item:?} {offer:?}");
+        }
         self.log.push(Row { moment, facts, private, sum });
     }
 
@@ -392,11 +400,13 @@ impl World {
         let act = self.act(step);
         let actor = match &step.who {
             Who::Seller => Actor::Principal { name: name("till"), role: Role::Seller },
+            Who::Admin => Actor::Principal { name: name("office"), role: Role::Admin },
             Who::Auditor => Actor::Principal { name: name("books"), role: Role::Auditor },
             Who::Buyer(buyer) => Actor::Buyer { digest: self.digester.buyer(&step.shop, buyer) },
         };
         let principal = match &step.who {
             Who::Seller => "till",
+            Who::Admin => "office",
             Who::Auditor => "books",
             Who::Buyer(buyer) => buyer,
         };
@@ -416,7 +426,38 @@ impl World {
         Command { shop: name(&step.shop), actor, key, origin: None, act }
     }
 
-    #[expect(clippy::too_many_lines, reason = "one arm for each act")]
+    fn new_hold(&self, shop: &str, create: &Create) -> HoldCreate {
+        let payment = |text: &str| self.digested(self.digester.payment(shop, text), text);
+        HoldCreate {
+            sale: name(&create.sale),
+            buyer: self.digester.digested_buyer(shop, &create.buyer),
+            reference: create
+                .reference
+                .as_ref()
+                .map(|text| self.digested(self.digester.reference(shop, text), text)),
+            lines: create
+                .lines
+                .iter()
+                .map(|(item, quantity, from)| LineAsked {
+                    from: from.as_ref().map(|label| Box::new(name(label))),
+                    ..LineAsked::units(name(item), *quantity)
+                })
+                .collect(),
+            ttl_seconds: create.ttl,
+            metadata: None,
+            supersedes: create.supersedes.map(|(hold, sent)| HoldRef {
+                hold: self.id_of(hold).0,
+                fence: self.fence(hold, sent).expect("a replaced hold is named with a fence"),
+            }),
+            retake: create.retake.map(|hold| self.id_of(hold).0),
+            confirm: create.payment.as_deref().map(payment),
+            overriding: (!create.overrides.is_empty()).then(|| {
+                let codes = create.overrides.clone();
+                Box::new(Overriding { codes, reason: "at the counter".into() })
+            }),
+        }
+    }
+
     fn act(&self, step: &Step) -> Act {
         let shop = step.shop.as_str();
         let parts = |parts: &Option<Vec<(u8, Option<u32>)>>| {
@@ -471,30 +512,7 @@ impl World {
                 reason: "counted".into(),
                 if_total: *if_total,
             }),
-            What::Create(create) => Act::HoldCreate(HoldCreate {
-                sale: name(&create.sale),
-                buyer: self.digester.digested_buyer(shop, &create.buyer),
-                reference: create
-                    .reference
-                    .as_ref()
-                    .map(|text| self.digested(self.digester.reference(shop, text), text)),
-                lines: create
-                    .lines
-                    .iter()
-                    .map(|(item, quantity, from)| LineAsked {
-                        from: from.as_ref().map(|label| Box::new(name(label))),
-                        ..LineAsked::units(name(item), *quantity)
-                    })
-                    .collect(),
-                ttl_seconds: create.ttl,
-                metadata: None,
-                supersedes: create.supersedes.map(|(hold, sent)| HoldRef {
-                    hold: self.id_of(hold).0,
-                    fence: self.fence(hold, sent).expect("a replaced hold is named with a fence"),
-                }),
-                retake: create.retake.map(|hold| self.id_of(hold).0),
-                confirm: create.payment.as_deref().map(payment),
-            }),
+            What::Create(create) => Act::HoldCreate(self.new_hold(shop, create)),
             What::Confirm { hold, fence, payment: text } => Act::HoldConfirm(HoldConfirm {
                 hold: self.id_of(*hold).0,
                 fence: self.fence(*hold, *fence).expect("a confirm has a fence"),
@@ -651,6 +669,8 @@ impl World {
                 self.state.sales(shop.name.as_str()).iter().map(|sale| format!("{sale:?}")),
             );
         }
+        let offer = |item: &ItemView| self.state.offer(item.item, self.state.last_at());
+        lines.extend(items.iter().map(|item| format!("{:?}", offer(item))));
         let counters = noondrop_core::Counters { memory_bytes: 0, ..self.state.counters() };
         lines.push(format!("{counters:?} {:?} {:?}", self.state.sum(), self.state.last_at()));
         lines.push(format!("{:?}", self.state.catalog().actors));

@@ -1,12 +1,12 @@
 //! Random worlds with many commands in a turn, and what must hold in all of them.
 
-use noondrop_core::{CancelTo, Returns, SaleStep, SaleTerms};
+use noondrop_core::{CancelTo, Override, Returns, SaleStep, SaleTerms};
 use proptest::prelude::*;
 
 use crate::checks::{
     Pair, adjust, block, create, creates, names_are_used_once, strict_terms, unblock, undoes,
 };
-use crate::world::{Create, ItemAsked, Sent, Step, What, Which, item, name};
+use crate::world::{Create, ItemAsked, Sent, Step, What, Which, Who, item, name};
 
 /// What is on offer, and turns: how long to wait, and what is asked then.
 #[derive(Clone, Debug)]
@@ -87,6 +87,17 @@ fn new_hold() -> impl Strategy<Value = Step> {
     })
 }
 
+/// A new hold for which the box office passes over refusals; now and then somebody else asks for that.
+fn overriding() -> impl Strategy<Value = Step> {
+    let codes = prop::sample::subsequence(Override::ALL.to_vec(), 1..=Override::ALL.len());
+    (new_hold(), codes, prop::bool::weighted(0.9)).prop_map(|(mut step, codes, admin)| {
+        if let What::Create(create) = &mut step.what {
+            create.overrides = codes;
+        }
+        if admin { Step { who: Who::Admin, ..step } } else { step }
+    })
+}
+
 fn label() -> impl Strategy<Value = &'static str> {
     prop::sample::select(vec!["x", "returns"])
 }
@@ -144,6 +155,7 @@ fn act() -> impl Strategy<Value = Step> {
         2 => adjusts,
         4 => stock_keeping(),
         1 => walks,
+        2 => overriding(),
     ]
 }
 

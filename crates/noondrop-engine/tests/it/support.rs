@@ -152,6 +152,7 @@ impl Shop {
             supersedes: None,
             retake: None,
             confirm: None,
+            overriding: None,
         };
         self.command(Some(key), Act::HoldCreate(create))
     }

@@ -361,6 +361,7 @@ mod tests {
             supersedes: None,
             retakes: None,
             origin: None,
+            overridden: None,
         })
     }
 

@@ -206,7 +206,7 @@ impl Told<'_> {
         let retakes =
             created.retakes.map(|old| format!(", taking the units of {} again", self.hold(old)));
         format!(
-            "{} asked for {} of sale {} for {}{}{}: granted as hold #{} until {until}{}{}; {}",
+            "{} asked for {} of sale {} for {}{}{}: granted as hold #{} until {until}{}{}{}; {}",
             self.naming.actor(created.by),
             listed(lines),
             self.naming.sale(created.sale),
@@ -216,8 +216,16 @@ impl Told<'_> {
             created.hold,
             replaces.unwrap_or_default(),
             retakes.unwrap_or_default(),
+            self.overridden(created),
             self.stock_before(created)
         )
+    }
+
+    /// What the box office passed over.
+    fn overridden(&self, created: &HoldCreated) -> String {
+        let Some(codes) = &created.overridden else { return String::new() };
+        let codes = codes.iter().map(|code| code.as_str().to_owned());
+        format!(", although it was {}{}", listed(codes), self.reason())
     }
 
     fn stock_before(&self, created: &HoldCreated) -> String {

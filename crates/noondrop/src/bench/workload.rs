@@ -121,6 +121,7 @@ pub fn hold_of(digester: &Digester, number: u64, line: LineAsked) -> Command {
         supersedes: None,
         retake: None,
         confirm: None,
+        overriding: None,
     });
     let scope = KeyScope { shop: SHOP, principal: SELLER, operation: act.operation(), target: "" };
     let hash = digester.key(scope, &format!("key-{number}"));

@@ -192,7 +192,9 @@ impl App {
         let Act::HoldCreate(create) = &command.act else { return Ok(None) };
         let buyer = create.buyer.digest;
         let limits = self.limits;
-        let principal = self.handle.digester().origin("principal", &caller.key_scope());
+        // Principals of two shops may have one name.
+        let principal = format!("quota of {}", caller.key_scope());
+        let principal = self.handle.digester().origin(caller.shop.as_str(), &principal);
         let counts = [
             (buyer, limits.refusals_per_minute_per_buyer, "refusals_per_minute_per_buyer"),
             (
@@ -338,6 +340,13 @@ pub fn with_etag(mut response: Response, version: u32) -> Response {
     let tag = HeaderValue::from_str(&format!("\"{version}\"")).expect("digits in quotes");
     response.headers_mut().insert(header::ETAG, tag);
     response
+}
+
+/// Whether a caller has what a tag stands for already (`If-None-Match`); an edge may have weakened it on its way.
+pub fn is_known(headers: &HeaderMap, tag: &str) -> bool {
+    let known = headers.get_all(header::IF_NONE_MATCH).iter();
+    let mut known = known.filter_map(|known| known.to_str().ok()).flat_map(|all| all.split(','));
+    known.any(|one| one.trim().trim_start_matches("W/") == tag || one.trim() == "*")
 }
 
 /// With the position that it shows.

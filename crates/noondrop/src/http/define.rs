@@ -1,4 +1,4 @@
-//! `/v1/shops`, `/v1/sales`, `…/items`: what is on offer.
+//! `/v1/shops`, `/v1/sales`, `…/items`: what is on offer, as those define it who sell it.
 
 use std::sync::Arc;
 
@@ -17,17 +17,22 @@ use super::blocks::ReturnsBody;
 use super::body::{self, LargeRaw, Path, Query, Raw};
 use super::holds::AtLeast;
 use super::problem::Problem;
-use super::render::{item_value, sale_value, shop_value};
+use super::render::{sale_value, shop_value};
 use super::seats::{SeatBody, defs};
 use crate::auth::Role;
 
 const ADMINS: &[Role] = &[Role::Admin];
 
-/// The version that the caller saw, from `If-Match`.
+/// The version that the caller saw, from `If-Match`: the tag of an answer that wrote it, or of one that showed it, where
+/// a digest of all that was shown follows.
 fn if_match(headers: &HeaderMap) -> Result<Option<u32>, Problem> {
     let Some(value) = headers.get(header::IF_MATCH) else { return Ok(None) };
     let text = value.to_str().unwrap_or("").trim_matches('"');
-    text.parse().map(Some).map_err(|_| Problem::field("If-Match", "the ETag of an earlier answer"))
+    let version = text.split_once('-').map_or(text, |(version, _)| version);
+    version
+        .parse()
+        .map(Some)
+        .map_err(|_| Problem::field("If-Match", "the ETag of an earlier answer"))
 }
 
 /// A shop.
@@ -202,8 +207,12 @@ pub async fn sale_list(
 ) -> Result<Response, Problem> {
     app.at_least(query.at_least.as_deref()).await?;
     let shop = caller.shop.clone();
-    let answer = app.ask(move |state, _| state.sales(shop.as_str())).await?;
-    let sales: Vec<Value> = answer.value.iter().map(sale_value).collect();
+    let asked = move |state: &noondrop_core::State, _| {
+        state.shop(shop.as_str()).map(|shop| state.sales(shop.name.as_str()))
+    };
+    let answer = app.ask(asked).await?;
+    let sales = answer.value.ok_or_else(|| Problem::missing("shop", caller.shop.as_str()))?;
+    let sales: Vec<Value> = sales.iter().map(sale_value).collect();
     let mut response = value_response(StatusCode::OK, &json!({ "sales": sales }));
     position_header(response.headers_mut(), answer.position);
     Ok(response)
@@ -279,52 +288,4 @@ pub async fn item_adjust(
     let target = format!("{sale}/{item}");
     let reply = app.execute(&caller, &headers, act, &target).await?;
     Ok(app.respond(reply, StatusCode::OK).await)
-}
-
-/// For whom units are set aside is not for buyers.
-fn seen_by(caller: &Caller, mut item: Value) -> Value {
-    if caller.role() == Role::Buyer
-        && let Value::Object(members) = &mut item
-    {
-        members.remove("blocks");
-    }
-    item
-}
-
-/// `GET /v1/sales/{sale}/items/{item}`
-pub async fn item_get(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    Path((sale, item)): Path<(String, String)>,
-    Query(query): Query<AtLeast>,
-) -> Result<Response, Problem> {
-    app.at_least(query.at_least.as_deref()).await?;
-    let (shop, name) = (caller.shop.clone(), item.clone());
-    let answer = app.ask(move |state, _| state.item(shop.as_str(), &sale, &name)).await?;
-    let view = answer.value;
-    let view = view.ok_or_else(|| Problem::missing("item", &item))?;
-    let value = seen_by(&caller, item_value(&view, &app.handle.catalog()));
-    let mut response = with_etag(value_response(StatusCode::OK, &value), view.version);
-    position_header(response.headers_mut(), answer.position);
-    Ok(response)
-}
-
-/// `GET /v1/sales/{sale}/items`
-pub async fn item_list(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    Path(sale): Path<String>,
-    Query(query): Query<AtLeast>,
-) -> Result<Response, Problem> {
-    app.at_least(query.at_least.as_deref()).await?;
-    let (shop, name) = (caller.shop.clone(), sale.clone());
-    let answer = app.ask(move |state, _| state.items(shop.as_str(), &name)).await?;
-    let views = answer.value;
-    let views = views.ok_or_else(|| Problem::missing("sale", &sale))?;
-    let catalog = app.handle.catalog();
-    let items: Vec<Value> =
-        views.iter().map(|view| seen_by(&caller, item_value(view, &catalog))).collect();
-    let mut response = value_response(StatusCode::OK, &json!({ "items": items }));
-    position_header(response.headers_mut(), answer.position);
-    Ok(response)
 }

@@ -11,11 +11,12 @@ use noondrop_core::{
     HoldNo, HoldRef, HoldRelease, HoldState, HoldView, LineAsked, LinePart, SeatKept, Timestamp,
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::app::{App, Caller, hold_headers, json_response, position_header, value_response};
+use super::app::{App, Caller, hold_headers, json_response, position_header};
 use super::blocks::{cancel_to, label};
 use super::body::{self, Path, Query, Raw};
+use super::overrides::overriding;
 use super::problem::Problem;
 use super::render::{Texts, hold_body};
 use super::seats::{WishBody, seat_names};
@@ -28,6 +29,7 @@ const SCAN_MAX: usize = 20_000;
 
 const OWNERS: &[Role] = &[Role::Buyer, Role::Seller, Role::Admin];
 const READERS: &[Role] = &[Role::Buyer, Role::Seller, Role::Admin, Role::Auditor];
+const ADMINS: &[Role] = &[Role::Admin];
 const SELLERS: &[Role] = &[Role::Seller, Role::Admin];
 
 /// A new hold.
@@ -44,6 +46,9 @@ pub struct HoldBody {
     supersedes: Option<HoldRefBody>,
     retake: Option<String>,
     confirm: Option<PaymentBody>,
+    #[serde(rename = "override")]
+    overrides: Option<Vec<String>>,
+    reason: Option<String>,
 }
 
 /// One line of it.
@@ -118,6 +123,7 @@ impl HoldBody {
         let confirm = self
             .confirm
             .map(|paid| payment("confirm.payment_ref", &paid.payment_ref, shop, digester));
+        let overriding = overriding(self.overrides.as_deref(), self.reason.as_deref())?;
         Ok(Act::HoldCreate(HoldCreate {
             sale: body::name("sale", &self.sale)?,
             buyer: digester.digested_buyer(shop, &self.buyer),
@@ -128,6 +134,7 @@ impl HoldBody {
             supersedes: supersedes.transpose()?,
             retake: retake.transpose()?,
             confirm: confirm.transpose()?,
+            overriding,
         }))
     }
 }
@@ -156,6 +163,9 @@ pub async fn create(
 ) -> Result<Response, Problem> {
     caller.needs(OWNERS)?;
     let body: HoldBody = body::read(&headers, raw)?;
+    if body.overrides.is_some() {
+        caller.needs(ADMINS)?;
+    }
     let act = body.into_act(caller.shop.as_str(), &app.handle.digester())?;
     let reply = app.execute(&caller, &headers, act, "").await?;
     Ok(app.respond(reply, StatusCode::CREATED).await)
@@ -474,20 +484,4 @@ impl Wanted {
         let views = views.map(|view| as_of(view, now));
         (views.filter(|view| state.is_none_or(|state| view.state == state)).collect(), next)
     }
-}
-
-/// `GET /v1/holds/{id}/history`
-pub async fn history(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    Path(id): Path<String>,
-) -> Result<Response, Problem> {
-    caller.needs(&[Role::Seller, Role::Admin, Role::Auditor])?;
-    let (view, _, position) = find(&app, &caller, &id).await?;
-    let number = view.no;
-    let last = app.ask(move |state, _| state.hold_last_seq(number)).await?.value;
-    let facts = super::ledger::story(&app, &caller.shop, number, last).await?;
-    let mut response = value_response(StatusCode::OK, &json!({"hold": id, "facts": facts}));
-    position_header(response.headers_mut(), position);
-    Ok(response)
 }

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::app::{App, Caller, position_header, value_response};
-use super::body::Query;
+use super::body::{Path, Query};
 use super::problem::Problem;
 use super::reading::{After, Eyes, Reading, unreadable};
 use super::render::time_text;
@@ -121,8 +121,24 @@ fn placed(mut value: Value, row: &Row) -> Value {
     value
 }
 
+/// `GET /v1/holds/{id}/history`
+pub async fn history(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    caller.needs(SUPPORT)?;
+    let (view, _, position) = super::holds::find(&app, &caller, &id).await?;
+    let number = view.no;
+    let last = app.ask(move |state, _| state.hold_last_seq(number)).await?.value;
+    let facts = story(&app, &caller.shop, number, last).await?;
+    let mut response = value_response(StatusCode::OK, &json!({"hold": id, "facts": facts}));
+    position_header(response.headers_mut(), position);
+    Ok(response)
+}
+
 /// A hold's facts, oldest first, walked backwards from its newest.
-pub async fn story(
+async fn story(
     app: &App,
     shop: &Name,
     hold: HoldNo,

@@ -159,7 +159,13 @@ const OPERATIONS: &[Operation] = &[
     read(SALE, "sales.get", "One sale", ALL, &[(200, "Sale")]),
     read("/v1/sales/{sale}/items", "items.list", "A sale's items", ALL, &[(200, "ItemList")]),
     define(ITEM, "items.put", "Define an item", "ItemNew", &[(200, "Item"), (201, "Item")]),
-    read(ITEM, "items.get", "One item's account", ALL, &[(200, "Item")]),
+    read(
+        ITEM,
+        "items.get",
+        "One item: its account, or how much there is of it",
+        ALL,
+        &[(200, "Item")],
+    ),
     Operation {
         answers: &[(200, "Item")],
         ..send(
@@ -386,7 +392,7 @@ fn responses_of(operation: &Operation) -> Value {
         if *what == "Hold" {
             names.extend(["Noondrop-Hold-State", "Noondrop-Expires-In"]);
         }
-        if ["Sale", "Item"].contains(what) {
+        if ["Sale", "Item", "ItemList"].contains(what) {
             names.push("ETag");
         }
         let headers: Map<String, Value> = names
@@ -434,7 +440,7 @@ fn headers() -> Value {
         "Noondrop-Hold-State": header("string", "The hold's state now; the body may be a recorded one."),
         "Noondrop-Expires-In": header("integer", "Seconds that an active hold has left."),
         "Idempotency-Replayed": header("string", "true: the answer was recorded earlier."),
-        "ETag": header("string", "The version, for If-Match."),
+        "ETag": header("string", "The version, for If-Match; of an item that is read, also of all that is shown, for If-None-Match."),
         "Retry-After": header("integer", "Seconds to wait before the next attempt."),
     })
 }

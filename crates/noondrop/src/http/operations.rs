@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{Html, IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use noondrop_core::ItemView;
+use noondrop_core::{Catalog, ItemView, Name};
 use noondrop_engine::{Histogram, Phase, Status, Tally};
 use serde::Deserialize;
 use serde_json::json;
@@ -81,10 +81,22 @@ pub async fn metrics(
     State(app): State<Arc<App>>,
     caller: Result<Caller, Problem>,
 ) -> Result<Response, Problem> {
+    let mut only = None;
     if !app.limits.public_metrics {
-        caller?.needs(&[Role::Auditor, Role::Admin, Role::Operator])?;
+        let caller = caller?;
+        caller.needs(&[Role::Auditor, Role::Admin, Role::Operator])?;
+        // Who belongs to a shop sees its items, and no other's.
+        only = (caller.role() != Role::Operator).then_some(caller.shop);
     }
-    let items = app.ask(|state, _| state.all_items().take(ITEMS_MAX).collect::<Vec<_>>()).await;
+    let catalog = app.handle.catalog();
+    let items = app.ask(move |state, _| {
+        let is_shown = |item: &ItemView| match (&only, shop_of(&catalog, item)) {
+            (Some(only), shop) => shop == Some(only),
+            (None, _) => true,
+        };
+        state.all_items().filter(is_shown).take(ITEMS_MAX).collect::<Vec<_>>()
+    });
+    let items = items.await;
     let items = items.map(|answer| answer.value).unwrap_or_default();
     let status = app.handle.status();
     let lags = follower_lags(&app, &status).await;
@@ -93,6 +105,11 @@ pub async fn metrics(
     let kind = HeaderValue::from_static("text/plain; version=0.0.4");
     response.headers_mut().insert(header::CONTENT_TYPE, kind);
     Ok(response)
+}
+
+fn shop_of<'a>(catalog: &'a Catalog, item: &ItemView) -> Option<&'a Name> {
+    let sale = catalog.sales.get(item.sale.0 as usize)?;
+    catalog.shops.get(sale.shop.0 as usize).map(|shop| &shop.name)
 }
 
 /// For how long the oldest row that a follower was not given has waited, in seconds.
@@ -210,6 +227,9 @@ fn render(status: &Status, lags: &[(&str, f64)], items: &[ItemView], app: &App) 
     for item in items {
         let name = catalog.items.get(item.item.0 as usize).map_or("", |i| i.name.as_str());
         let sale = catalog.sales.get(item.sale.0 as usize).map_or("", |s| s.name.as_str());
+        // An item without this label is one of `main`: sales of two shops may have one name.
+        let shop = shop_of(&catalog, item).filter(|shop| shop.as_str() != "main");
+        let shop = shop.map(|shop| format!("shop=\"{shop}\",")).unwrap_or_default();
         let counts = &item.counts;
         let buckets = [
             ("total", u64::from(counts.total)),
@@ -220,7 +240,7 @@ fn render(status: &Status, lags: &[(&str, f64)], items: &[ItemView], app: &App) 
             ("oversold", counts.oversold()),
         ];
         for (bucket, units) in buckets {
-            let labels = format!("{{sale=\"{sale}\",item=\"{name}\",bucket=\"{bucket}\"}}");
+            let labels = format!("{{{shop}sale=\"{sale}\",item=\"{name}\",bucket=\"{bucket}\"}}");
             text.value("item_units", &labels, units);
         }
     }

@@ -4,7 +4,10 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use noondrop_core::{Catalog, Digest16, Entry, Fact, HoldId, HoldNo, ItemIx, Name, SaleIx, ShopIx};
+use noondrop_core::{
+    BlockMoved, BlockRefused, Catalog, Digest16, Entry, Fact, HoldId, HoldNo, ItemAdjusted, ItemIx,
+    Name, SaleIx, SeatsChanged, ShopIx,
+};
 use noondrop_engine::Handle;
 use noondrop_log::{GENESIS, LogReader, Position, PositionRef};
 use serde_json::Value;
@@ -170,9 +173,14 @@ impl Eyes {
         match fact {
             Fact::SaleMoved(fact) => Some(fact.sale),
             Fact::ItemDefined(fact) => Some(fact.sale),
-            Fact::ItemAdjusted(fact) => {
-                self.catalog.items.get(fact.item.0 as usize).map(|item| item.sale)
+            Fact::ItemAdjusted(ItemAdjusted { item, .. })
+            | Fact::SeatsChanged(SeatsChanged { item, .. })
+            | Fact::ItemBlocked(BlockMoved { item, .. })
+            | Fact::ItemUnblocked(BlockMoved { item, .. })
+            | Fact::BlockRefused(BlockRefused { item, .. }) => {
+                self.catalog.items.get(item.0 as usize).map(|item| item.sale)
             }
+            Fact::SaleDefined(fact) => Some(fact.sale),
             Fact::HoldCreated(fact) => Some(fact.sale),
             Fact::HoldRefused(fact) => Some(fact.sale),
             other => touched(other)
@@ -190,11 +198,13 @@ impl Eyes {
     /// Whether the shop may see a fact: its own, and those of the log itself. To be asked in the order of the log.
     pub fn see(&mut self, fact: &Fact) -> bool {
         let seen = match fact {
-            Fact::LogStarted(_) | Fact::SettingsChanged(_) | Fact::LossAccepted(_) => true,
+            Fact::LogStarted(_)
+            | Fact::SettingsChanged(_)
+            | Fact::LossAccepted(_)
+            | Fact::LogRestored(_) => true,
             // What does not say whose it is belongs to the only shop there is.
             _ if self.is_alone() => true,
             Fact::ShopDefined(fact) => self.is_own(fact.shop),
-            Fact::SaleDefined(fact) => self.is_own(fact.shop),
             Fact::ActorSeen(fact) => fact.shop == self.shop,
             Fact::KeyRepeated(fact) => self.keys.contains(&fact.key),
             Fact::HoldsExpired(fact) => fact.holds().any(|(no, _)| self.has_hold(no)),

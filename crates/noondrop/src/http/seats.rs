@@ -10,7 +10,7 @@ use noondrop_core::{Act, HoldView, ItemSeats, Name, SeatInfo, SeatsAsked, Seq};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::app::{App, Caller, position_header, value_response};
+use super::app::{App, Caller, is_known, position_header, value_response};
 use super::body::{self, LargeRaw, Path, Query};
 use super::problem::Problem;
 use crate::auth::Role;
@@ -214,8 +214,7 @@ pub async fn list(
         .ok_or_else(|| Problem::field("item", "an item of seats; this one has only a total"))?;
     // Pages of one map share the tag only if they are the same page.
     let tag = format!("\"{newest}-{}-{limit}-{}\"", from.0, since.map_or(0, |since| since.0));
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|known| known.to_str().ok());
-    let mut response = if known.is_some_and(|known| known.split(',').any(|one| one.trim() == tag)) {
+    let mut response = if is_known(&headers, &tag) {
         let mut response = Response::default();
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         response

@@ -82,6 +82,7 @@ fn example(block: &str) -> Example {
         "Bearer nd_admin_…" => Who::Admin,
         "Bearer nd_seller_…" => Who::Seller,
         "Bearer nd_auditor_…" => Who::Auditor,
+        "Bearer nd_worker_…" => Who::Worker,
         other => panic!("who is {other}?"),
     };
     let (status, promised, answer) = message(answer);

@@ -54,7 +54,7 @@ fn units_set_aside_are_sold_by_label_and_come_back_to_it() {
     let again = world.send(Who::Admin, &put_aside.key("b")).done(200);
     assert_eq!((again.text(), again.header("idempotency-replayed")), (seen.text(), Some("true")));
     let seen = world.send(Who::Buyer("ada"), &get(at("").trim_end_matches('/'))).done(200);
-    assert_eq!((&seen.json()["blocks"], &seen.json()["blocked"]), (&Value::Null, &json!(3)));
+    assert_eq!((&seen.json()["blocks"], &seen.json()["blocked"]), (&Value::Null, &Value::Null));
 
     let from = json!([{"item": "floor", "quantity": 2, "from": "sponsor"}]);
     let ask = post("/v1/holds", &lines("ada", &from)).key("k");

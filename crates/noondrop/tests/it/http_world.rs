@@ -44,8 +44,12 @@ pub enum Who {
     Worker,
     /// Admin of shop other.
     OtherAdmin,
+    /// Seller of shop other, with the name that the seller of shop main has.
+    OtherSeller,
     /// With a token of his own, in shop main.
     Buyer(&'static str),
+    /// With a token of his own, in shop other.
+    OtherBuyer(&'static str),
 }
 
 /// Secrets of everybody.
@@ -53,13 +57,14 @@ pub struct Keyring {
     secrets: Vec<(Who, Secret)>,
 }
 
-const PRINCIPALS: [(Who, &str, Role, &str); 6] = [
+const PRINCIPALS: [(Who, &str, Role, &str); 7] = [
     (Who::Operator, "house", Role::Operator, ""),
     (Who::Admin, "office", Role::Admin, "main"),
     (Who::Seller, "app", Role::Seller, "main"),
     (Who::Auditor, "books", Role::Auditor, "main"),
     (Who::Worker, "hands", Role::Worker, "main"),
     (Who::OtherAdmin, "elsewhere", Role::Admin, "other"),
+    (Who::OtherSeller, "app", Role::Seller, "other"),
 ];
 
 impl Keyring {
@@ -91,7 +96,8 @@ impl Keyring {
     pub fn authorization(&self, who: Who) -> Option<String> {
         match who {
             Who::Nobody => None,
-            Who::Buyer(subject) => Some(format!("Bearer {}", token(subject))),
+            Who::Buyer(subject) => Some(format!("Bearer {}", token(subject, "main"))),
+            Who::OtherBuyer(subject) => Some(format!("Bearer {}", token(subject, "other"))),
             other => {
                 let found = self.secrets.iter().find(|(known, _)| *known == other);
                 let (_, secret) = found.expect("every principal has a secret");
@@ -101,9 +107,9 @@ impl Keyring {
     }
 }
 
-fn token(subject: &str) -> String {
+fn token(subject: &str, shop: &str) -> String {
     let claims = json!({
-        "iss": "shop", "aud": "noondrop", "exp": 4_000_000_000_u64, "sub": subject, "shop": "main",
+        "iss": "shop", "aud": "noondrop", "exp": 4_000_000_000_u64, "sub": subject, "shop": shop,
     });
     let header = Header { kid: Some("1".into()), ..Header::new(Algorithm::HS256) };
     let key = EncodingKey::from_secret(SHARED.as_bytes()).expect("a secret of 32 bytes");
@@ -310,7 +316,10 @@ impl World {
                 settings.limits.refusals_per_minute_per_buyer,
             )
             .expect("a small number"),
-            refusals_per_minute_per_principal: 0,
+            refusals_per_minute_per_principal: u32::try_from(
+                settings.limits.refusals_per_minute_per_principal,
+            )
+            .expect("a small number"),
             live_holds_per_buyer: 3,
             public_metrics: false,
         };

@@ -7,20 +7,21 @@ use alloc::vec::Vec;
 use smallvec::SmallVec;
 
 use super::act::check_fence;
+use super::passing::Passing;
 use super::seats::{Picked, WantedSeats};
 use super::{By, Decided, Entries, invalid};
-use crate::command::{Actor, Command, HoldCreate, SaleTerms};
+use crate::command::{Actor, Command, HoldCreate, Override, SaleTerms};
 use crate::fact::{
     Entry, Fact, HoldAct, HoldActRefused, HoldConfirmed, HoldCreated, HoldRefused, HoldReleased,
     HoldTouched, LineTaken, LineWanted, Private, Short, Superseded,
 };
-use crate::limits::{HOLD_LINES_MAX, MAY_FREE_HOLDS_MAX, TOTAL_MAX, TTL_SECONDS_MAX};
-use crate::outcome::{HoldState, Outcome, SaleState, SeatKept};
+use crate::limits::{HOLD_LINES_MAX, TOTAL_MAX, TTL_SECONDS_MAX};
+use crate::outcome::{HoldState, Outcome, SeatKept};
 use crate::planted::{self, Bug};
 use crate::refusal::Refusal;
 use crate::seats::{Found, SeatNo};
+use crate::state::State;
 use crate::state::hold::{From, Hold};
-use crate::state::{LIVE_HOLDS, NO_HOLD, State};
 use crate::units::{HoldNo, ItemIx, LabelIx, SaleIx, Timestamp};
 
 /// A line with its item found, and its seats.
@@ -44,7 +45,8 @@ impl State {
         out: &mut Entries,
     ) -> Decided {
         let sale = self.books.sale(by.shop, create.sale.as_str()).ok_or(Refusal::SaleNotFound)?;
-        if let Err(refusal) = self.admits(sale, create) {
+        let mut passing = Passing::of(&command.actor, create)?;
+        if let Err(refusal) = passing.over(self.admits(sale, create)) {
             if planted::is(Bug::DoorRecorded) {
                 let none = WantedLines::new();
                 out.push(lost(by, command, create, sale, &none, refusal.clone()));
@@ -57,37 +59,36 @@ impl State {
             Err(lost) => return on_hold(*lost, by, command, HoldAct::Retake, out),
         };
         let wanted = self.wanted(sale, command, create, retaken.as_ref())?;
+        self.check_quarantine(&wanted, &mut passing)?;
         let terms = &self.books.sales[sale.0 as usize].terms;
         let ttl_seconds = ttl(terms, command, create)?;
         let old = match self.replaced(by, command, create, sale) {
             Ok(old) => old,
             Err(lost) => return on_hold(*lost, by, command, HoldAct::Supersede, out),
         };
-        let picked = match self.competes(sale, create, &wanted, old.as_ref(), retaken.is_some()) {
+        let retake = retaken.is_some();
+        let competed = self.competes(sale, create, &wanted, old.as_ref(), retake, &mut passing);
+        let picked = match competed {
             Ok(picked) => picked,
             Err(refusal) => {
                 out.push(lost(by, command, create, sale, &wanted, refusal.clone()));
                 return Ok(Outcome::Refused(refusal));
             }
         };
-        let attempt =
-            Attempt { by, command, create, sale, wanted, picked, ttl_seconds, old, retaken };
+        let overridden = passing.into_passed();
+        let attempt = Attempt {
+            by,
+            command,
+            create,
+            sale,
+            wanted,
+            picked,
+            ttl_seconds,
+            old,
+            retaken,
+            overridden,
+        };
         Ok(self.take(&attempt, out))
-    }
-
-    /// The sale's door.
-    fn admits(&self, sale: SaleIx, create: &HoldCreate) -> Result<(), Refusal> {
-        let sale = &self.books.sales[sale.0 as usize];
-        match sale.state {
-            SaleState::Open => Ok(()),
-            SaleState::Archived => Err(Refusal::SaleArchived),
-            // Money that came late for a lapsed hold is no new customer.
-            SaleState::Paused | SaleState::Closed if create.retake.is_some() => Ok(()),
-            SaleState::Paused => Err(Refusal::SalePaused),
-            SaleState::Closed => Err(Refusal::SaleClosed),
-            SaleState::Draft => Err(Refusal::SaleNotOpen { opens_at: None }),
-            SaleState::Scheduled => Err(Refusal::SaleNotOpen { opens_at: sale.terms.opens_at }),
-        }
     }
 
     /// The lapsed hold whose units are to be taken again.
@@ -136,12 +137,6 @@ impl State {
             return Err(invalid("lines", format!("1 to {HOLD_LINES_MAX} lines")));
         }
         Self::check_named(&wanted)?;
-        for (line, number) in wanted.iter().zip(1u8..) {
-            let pools = &self.books.items[line.item.0 as usize].draws;
-            if pools.iter().any(|pool| self.books.items[pool.0 as usize].quarantined) {
-                return Err(Refusal::ItemQuarantined { line: number, item: line.item });
-            }
-        }
         Ok(wanted)
     }
 
@@ -202,6 +197,7 @@ impl State {
         wanted: &WantedLines,
         old: Option<&Hold>,
         retake: bool,
+        passing: &mut Passing<'_>,
     ) -> Result<Picked, Refusal> {
         if let Some(reference) = &create.reference
             && let Some(&no) = self.references.get(&reference.digest)
@@ -209,61 +205,8 @@ impl State {
         {
             return Err(Refusal::ReferenceInUse { hold: self.holds.id(no) });
         }
-        self.check_buyer(sale, create, wanted, old)?;
+        self.check_buyer(sale, create, wanted, old, passing)?;
         self.check_stock(wanted, old, retake)
-    }
-
-    fn check_buyer(
-        &self,
-        sale: SaleIx,
-        create: &HoldCreate,
-        wanted: &WantedLines,
-        old: Option<&Hold>,
-    ) -> Result<(), Refusal> {
-        let terms = &self.books.sales[sale.0 as usize].terms;
-        if terms.limits.is_empty() && terms.live_holds_per_buyer.is_none() {
-            return Ok(());
-        }
-        let buyer = self.buyer(create.buyer.digest);
-        let freed = old.map(|old| self.usage_of(old)).unwrap_or_default();
-        let used = |limit: u16| {
-            let buyer = buyer.and_then(|buyer| self.usage.get(&(sale, limit, buyer)));
-            let freed: u32 =
-                freed.iter().filter(|((_, of, _), _)| *of == limit).map(|(_, units)| units).sum();
-            u64::from(buyer.map_or(0, |units| units.saturating_sub(freed)))
-        };
-        if let Some(most) = terms.live_holds_per_buyer
-            && used(LIVE_HOLDS) >= u64::from(most)
-        {
-            let hold = buyer.and_then(|buyer| self.live_hold_of(buyer, sale, old));
-            return Err(Refusal::BuyerHasHold { hold: hold.map(|no| self.holds.id(no)) });
-        }
-        for (limit, place) in terms.limits.iter().zip(0u16..) {
-            let counted =
-                wanted.iter().filter(|line| self.books.limits_of(line.item).contains(&place));
-            let asked: u64 = counted.map(|line| u64::from(line.quantity)).sum();
-            let used = used(place);
-            if asked > 0 && used + asked > u64::from(limit.per_buyer) {
-                return Err(Refusal::LimitPerBuyer {
-                    limit: limit.name.clone(),
-                    limit_max: limit.per_buyer,
-                    used: u32::try_from(used).unwrap_or(u32::MAX),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// One of a buyer's live holds in a sale; looked for among his newest 64.
-    fn live_hold_of(&self, buyer: u32, sale: SaleIx, except: Option<&Hold>) -> Option<HoldNo> {
-        let newest = self.buyers[buyer as usize].newest.get();
-        let newest = (newest != NO_HOLD).then_some(HoldNo(newest));
-        core::iter::successors(newest, |&no| self.holds.buyer_before(no))
-            .take(MAY_FREE_HOLDS_MAX)
-            .filter(|&no| except.is_none_or(|old| old.no != no))
-            .filter_map(|no| self.holds.load(no))
-            .find(|hold| hold.sale == sale && hold.state == HoldState::Active)
-            .map(|hold| hold.no)
     }
 
     fn take(&self, attempt: &Attempt<'_>, out: &mut Entries) -> Outcome {
@@ -297,6 +240,7 @@ impl State {
                 .map(|old| Superseded { hold: old.no, chain_from: old.chain_from() }),
             retakes: attempt.retaken.as_ref().map(|old| old.no),
             origin: command.origin,
+            overridden: attempt.overridden.clone(),
         };
         // Nobody is told a buyer's number, so it is not looked up before the fact is applied.
         let mut hold = self.new_hold(&fact, u32::MAX);
@@ -441,6 +385,7 @@ struct Attempt<'a> {
     ttl_seconds: u32,
     old: Option<Hold>,
     retaken: Option<Hold>,
+    overridden: Option<Vec<Override>>,
 }
 
 fn ttl(terms: &SaleTerms, command: &Command, create: &HoldCreate) -> Result<u32, Refusal> {
@@ -468,6 +413,7 @@ fn texts(create: &HoldCreate) -> Private {
         buyer: Some(create.buyer.text.clone()),
         reference: create.reference.as_ref().map(|reference| reference.text.clone()),
         metadata: create.metadata.clone(),
+        reason: create.overriding.as_ref().map(|overriding| overriding.reason.clone()),
         ..Private::default()
     }
 }

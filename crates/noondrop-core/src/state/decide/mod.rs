@@ -7,6 +7,7 @@ mod act;
 mod block;
 mod create;
 mod define;
+mod passing;
 mod seats;
 mod share;
 mod stock;

@@ -168,7 +168,7 @@ impl State {
     }
 
     /// What a pool has on sale again when a hold lapses; what goes to a block is not.
-    fn frees(&self, no: HoldNo, pool: ItemIx) -> u32 {
+    pub(in crate::state) fn frees(&self, no: HoldNo, pool: ItemIx) -> u32 {
         let on_sale = |draw: &Draw| draw.pool == pool && draw.label.is_none();
         let of = |sale, line: &Line| {
             let to = self.books.back_to(sale, line.from);

@@ -1,6 +1,6 @@
 //! The schemas of bodies. Requests refuse what they do not know; answers may grow.
 
-use noondrop_core::HoldState;
+use noondrop_core::{HoldState, Override};
 use serde_json::{Map, Value, json};
 
 /// A reference to one of [`all`].
@@ -96,6 +96,8 @@ fn requests() -> Vec<(&'static str, Value)> {
                 ("supersedes?", request(&[("hold", text()), fence()])),
                 ("retake?", text()),
                 ("confirm?", request(&[paid()])),
+                ("override?", list(json!({"enum": Override::ALL.map(Override::as_str)}))),
+                ("reason?", text()),
             ]),
         ),
         ("Confirm", request(&[fence(), paid()])),
@@ -252,22 +254,26 @@ fn seat_told() -> Value {
     members(&told)
 }
 
+/// Counts are for sellers, admins and auditors; `level` and `sold_out_at` are in what is read.
 fn item() -> Value {
+    let levels = ["available", "few", "all_held", "sold_out"];
     members(&[
         ("item", name()),
         ("sale", name()),
         ("version", count()),
-        ("total", count()),
-        ("available", count()),
-        ("held", count()),
-        ("sold", count()),
-        ("blocked", count()),
-        ("oversold", count()),
-        ("oversell_limit", count()),
+        ("level?", json!({"type": "string", "examples": levels})),
+        ("sold_out_at?", maybe(time())),
+        ("total?", count()),
+        ("available?", count()),
+        ("held?", count()),
+        ("sold?", count()),
+        ("blocked?", count()),
+        ("oversold?", count()),
+        ("oversell_limit?", count()),
         ("seated", json!({"type": "boolean"})),
-        ("quarantined", json!({"type": "boolean"})),
-        ("view", json!({"type": "boolean"})),
-        ("counts_against", list(name())),
+        ("quarantined?", json!({"type": "boolean"})),
+        ("view?", json!({"type": "boolean"})),
+        ("counts_against?", list(name())),
         ("blocks?", list(members(&[("label", name()), ("quantity", count())]))),
     ])
 }
