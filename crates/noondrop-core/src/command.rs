@@ -13,9 +13,11 @@ use smallvec::SmallVec;
 use crate::ids::{Digest16, Digested, HoldId, Name, Role};
 use crate::units::Fence;
 
+mod person;
 mod sale;
 mod stock;
 
+pub use person::*;
 pub use sale::*;
 pub use stock::*;
 
@@ -102,6 +104,8 @@ pub enum Act {
     HoldRelease(HoldRelease),
     /// Give sold units back.
     HoldCancel(HoldCancel),
+    /// Forget a buyer.
+    BuyerErase(BuyerErase),
 }
 
 impl Act {
@@ -122,6 +126,7 @@ impl Act {
             Self::HoldExtend(_) => "holds.extend",
             Self::HoldRelease(_) => "holds.release",
             Self::HoldCancel(_) => "holds.cancel",
+            Self::BuyerErase(_) => "buyers.erase",
         }
     }
 
@@ -151,6 +156,7 @@ impl Act {
             Self::HoldExtend(act) => minicbor::encode(act, &mut bytes),
             Self::HoldRelease(act) => minicbor::encode(act, &mut bytes),
             Self::HoldCancel(act) => minicbor::encode(act, &mut bytes),
+            Self::BuyerErase(act) => minicbor::encode(act, &mut bytes),
         };
         encoded.expect("writing to a vector cannot fail");
         let hash = blake3::hash(&bytes);

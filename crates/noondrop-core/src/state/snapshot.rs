@@ -18,6 +18,7 @@ mod seats;
 
 use self::seats::write_map;
 use super::books::{ActorEntry, Books, Item, Sale, Shop};
+use super::erase::Erasure;
 use super::hold::{Extra, Payment};
 use super::holds::{CreatingTurn, Record};
 use super::keys::{KeyEntry, KeyStore, Keys};
@@ -32,7 +33,7 @@ use crate::outcome::{Counts, HoldState, Line};
 use crate::units::{HoldNo, ItemIx, LabelIx, SaleIx, Seq, ShopIx, Timestamp};
 
 /// Rises with every change of what follows.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 /// Records read or written at once.
 const BATCH: usize = 4_096;
 /// Longest texts of one hold, and longest recorded outcome; both are far shorter.
@@ -95,6 +96,8 @@ struct Header {
     sizes: Sizes,
     #[n(15)]
     blocks: Vec<(ItemIx, LabelIx, u32)>,
+    #[n(16)]
+    erased: Vec<(Digest16, Erasure)>,
 }
 
 impl Header {
@@ -239,6 +242,7 @@ impl State {
             actors: books.actors.clone(),
             sizes: self.sizes(),
             blocks: books.blocks.iter().map(|(&(item, label), &n)| (item, label, n)).collect(),
+            erased: self.erased.iter().map(|(&buyer, &erasure)| (buyer, erasure)).collect(),
         };
         write_framed(sink, &header);
         write_records(sink, &self.holds.records);
@@ -343,6 +347,7 @@ impl State {
             }),
             settings: header.settings,
             keys: Keys::default(),
+            erased: header.erased.into_iter().collect(),
             ..Self::default()
         };
         state.turn.moment = Moment { seq: header.seq, at: header.at, nonce: [0; 16] };

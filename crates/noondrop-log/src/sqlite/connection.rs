@@ -35,7 +35,7 @@ const TABLES: &str = "
 ";
 
 /// How long to wait for a stranger's lock (a person with the `sqlite3` shell, a backup tool).
-const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Opens the database for its owner: creates it if it is new, and refuses what is not ours
 /// before anything in it is changed.
@@ -156,6 +156,8 @@ fn set_durable(connection: &Connection) -> rusqlite::Result<()> {
     // On macOS a plain sync does not reach the medium. Without effect elsewhere.
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    // What is overwritten is overwritten with something of its own length; this is for whatever else moves.
+    connection.pragma_update_and_check(None, "secure_delete", "ON", |_| Ok(()))?;
     // Checkpoints are ours to time: between turns, not inside of one.
     connection.pragma_update(None, "wal_autocheckpoint", 0)
 }
