@@ -43,8 +43,10 @@ impl State {
         self.turn.journal.push(Change::Texts(erased));
         let moment = self.turn.moment;
         let old = self.erased.get(&fact.buyer).copied();
-        self.turn.journal.push(Change::Erased(fact.buyer, old));
+        let newest = self.newest_erasure;
+        self.turn.journal.push(Change::Erased { buyer: fact.buyer, old, newest });
         self.write_erased(fact.buyer, Some(Erasure { seq: moment.seq, at: moment.at }));
+        self.newest_erasure = moment.seq;
         Ok(())
     }
 
@@ -73,6 +75,12 @@ impl State {
     pub fn erased_after(&self, seq: Seq) -> Vec<(Digest16, Seq)> {
         let newer = self.erased.iter().filter(|(_, erasure)| erasure.seq > seq);
         newer.map(|(&buyer, erasure)| (buyer, erasure.seq)).collect()
+    }
+
+    /// The row of the newest erasure; 0: nobody was erased.
+    #[must_use]
+    pub const fn newest_erasure(&self) -> Seq {
+        self.newest_erasure
     }
 
     /// When a buyer was erased last.

@@ -16,7 +16,7 @@ use crate::digester::Digester;
 use crate::fact::Settings;
 use crate::ids::Digest16;
 use crate::index::Index;
-use crate::units::{HoldNo, SaleIx, Timestamp};
+use crate::units::{HoldNo, SaleIx, Seq, Timestamp};
 
 mod account;
 mod apply;
@@ -102,6 +102,8 @@ pub struct State {
     seating: Seating,
     /// Who was forgotten, and when last.
     erased: BTreeMap<Digest16, Erasure>,
+    /// The row of the newest of these.
+    newest_erasure: Seq,
     turn: Turn,
     /// Sum over all entries but the keys and what the open turn did to the accounts.
     sum: u128,

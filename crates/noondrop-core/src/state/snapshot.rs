@@ -347,6 +347,7 @@ impl State {
             }),
             settings: header.settings,
             keys: Keys::default(),
+            newest_erasure: header.erased.iter().map(|(_, one)| one.seq).max().unwrap_or_default(),
             erased: header.erased.into_iter().collect(),
             ..Self::default()
         };

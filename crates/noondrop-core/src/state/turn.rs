@@ -62,7 +62,7 @@ pub(super) enum Change {
     Seat(ItemIx, SeatNo, SeatState),
     SeatsAdded(ItemIx, u32),
     Texts(Vec<ErasedTexts>),
-    Erased(Digest16, Option<Erasure>),
+    Erased { buyer: Digest16, old: Option<Erasure>, newest: Seq },
 }
 
 /// An account that the turn changed.
@@ -392,7 +392,10 @@ impl State {
             }
             Change::SeatsAdded(item, many) => self.remove_newest_seats(item, many),
             Change::Texts(erased) => self.restore_texts(erased),
-            Change::Erased(buyer, old) => self.write_erased(buyer, old),
+            Change::Erased { buyer, old, newest } => {
+                self.write_erased(buyer, old);
+                self.newest_erasure = newest;
+            }
         }
     }
 
