@@ -50,7 +50,8 @@ impl Eraser {
         for (place, entry) in entries.iter().enumerate() {
             let owner = self.owner(&entry.fact);
             let Some(texts) = &entry.private else { continue };
-            if owner.is_some_and(|owner| self.is_before_erasure(owner, seq, &entries[place + 1..])) {
+            if owner.is_some_and(|owner| self.is_before_erasure(owner, seq, &entries[place + 1..]))
+            {
                 erases = true;
             } else {
                 let place = u32::try_from(place).map_err(|_| CodecError::Malformed)?;
@@ -81,9 +82,7 @@ impl Eraser {
 
     fn is_before_erasure(&self, owner: Digest16, seq: Seq, later: &[Entry]) -> bool {
         let erased_by = self.buyers[&owner];
-        let follows = |entry: &Entry| {
-            matches!(&entry.fact, Fact::BuyerErased(erased) if erased.buyer == owner)
-        };
+        let follows = |entry: &Entry| matches!(&entry.fact, Fact::BuyerErased(erased) if erased.buyer == owner);
         seq < erased_by || (seq == erased_by && later.iter().any(follows))
     }
 }

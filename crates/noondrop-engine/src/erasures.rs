@@ -250,8 +250,8 @@ impl Pass<'_> {
     /// Up to where all is done, as far as this log knows it.
     fn noted(&self, reader: &mut dyn LogReader) -> Result<Seq, Unfinished> {
         let noted = self.shared.opener.scrubbed()?;
-        let known = noted == GENESIS
-            || reader.row(noted.seq)?.is_some_and(|row| row.position() == noted);
+        let known =
+            noted == GENESIS || reader.row(noted.seq)?.is_some_and(|row| row.position() == noted);
         Ok(if known { Seq(noted.seq) } else { Seq(0) })
     }
 
@@ -327,9 +327,9 @@ impl Pass<'_> {
         }));
         self.shared.queue.bell().ring();
         let stopping = || self.shared.erasures.is_stopping();
-        receiver.recv().map_err(|_| {
-            if stopping() { Unfinished::Stopping } else { Unfinished::NotWritten }
-        })
+        receiver
+            .recv()
+            .map_err(|_| if stopping() { Unfinished::Stopping } else { Unfinished::NotWritten })
     }
 }
 

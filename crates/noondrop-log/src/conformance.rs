@@ -63,7 +63,8 @@ pub struct Failure {
 
 /// All checks.
 pub fn checks() -> Vec<Check> {
-    [appending::CHECKS, erasing::CHECKS, reading::CHECKS, snapshots::CHECKS, golden::CHECKS].concat()
+    [appending::CHECKS, erasing::CHECKS, reading::CHECKS, snapshots::CHECKS, golden::CHECKS]
+        .concat()
 }
 
 /// Runs all checks, each on a subject of its own, and returns those that failed.

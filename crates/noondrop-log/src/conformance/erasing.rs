@@ -1,6 +1,8 @@
 //! What an erasure relies on: private blobs are overwritten, all or none, and nothing else of a row is.
 
-use super::{Subject, Verdict, ensure, ensure_equal, fill, last_of, list_checks, next_row, read_all};
+use super::{
+    Subject, Verdict, ensure, ensure_equal, fill, last_of, list_checks, next_row, read_all,
+};
 use crate::{GENESIS, Log, Position, Row, verify_chain};
 
 list_checks!(

@@ -8,8 +8,8 @@ use crate::page::Page;
 use crate::row::verify_next;
 use crate::store::could_not_rewrite;
 use crate::{
-    AppendError, BeginError, Begun, GENESIS, Log, LogError, LogErrorKind, LogOpener, LogReader, Position,
-    Row, Snapshots, verify_chain,
+    AppendError, BeginError, Begun, GENESIS, Log, LogError, LogErrorKind, LogOpener, LogReader,
+    Position, Row, Snapshots, verify_chain,
 };
 
 /// A log in memory. Several may share one [`SharedMemory`], as replicas share a database.

@@ -3,8 +3,8 @@
 
 use jiff::fmt::temporal::DateTimePrinter;
 use noondrop_core::{
-    Catalog, Counts, ErasedView, HoldTexts, HoldView, ItemIx, ItemView, LabelIx, Name, SaleView, SeatKept,
-    SeatOfHold, ShopView, Timestamp,
+    Catalog, Counts, ErasedView, HoldTexts, HoldView, ItemIx, ItemView, LabelIx, Name, SaleView,
+    SeatKept, SeatOfHold, ShopView, Timestamp,
 };
 use serde_json::{Value, json};
 

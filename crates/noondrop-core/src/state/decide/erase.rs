@@ -9,12 +9,7 @@ use crate::state::State;
 
 impl State {
     /// Decided anew each time: attempts that were refused since the last time are not in memory, only in the log.
-    pub(super) fn decide_erase(
-        &self,
-        by: &By,
-        erase: &BuyerErase,
-        out: &mut Entries,
-    ) -> Decided {
+    pub(super) fn decide_erase(&self, by: &By, erase: &BuyerErase, out: &mut Entries) -> Decided {
         let buyer = erase.buyer.digest;
         let holds = self.holds_of_buyer(buyer, None, usize::MAX);
         let live = self.live_among(&holds);
