@@ -21,7 +21,7 @@ const NEVER: [&str; 2] = ["203.0.113.77", "203.0.113.0"];
 
 /// All clear texts of a buyer.
 fn texts(buyer: &str) -> Vec<String> {
-    let more = ["order-", "pay-", "late-pay-", "note-", "left-", "lost-order-", "lost-note-"];
+    let more = ["order-", "pay-", "late-pay-", "note-", "left-", "lost-order-"];
     let more = more.iter().map(|what| format!("{what}{buyer}"));
     [buyer.to_owned()].into_iter().chain(more).collect()
 }
