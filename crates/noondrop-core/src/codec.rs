@@ -55,11 +55,28 @@ pub fn decode_row(level: u16, facts: &[u8], private: &[u8]) -> Result<Vec<Entry>
         return Err(CodecError::Level(level));
     }
     let mut entries: Vec<Entry> = decode_all::<Fact>(facts)?.into_iter().map(Entry::from).collect();
-    for (index, texts) in decode_all::<(u32, Private)>(private)? {
+    for (index, texts) in decode_all::<(u32, Private)>(without_erased(private)?)? {
         let entry = entries.get_mut(index as usize).ok_or(CodecError::Malformed)?;
         entry.private = Some(texts);
     }
     Ok(entries)
+}
+
+/// Where texts were erased, the blob keeps its length: zeros stand at its end. No texts begin with one.
+fn without_erased(private: &[u8]) -> Result<&[u8], CodecError> {
+    if private.last() != Some(&0) {
+        return Ok(private);
+    }
+    let mut decoder = Decoder::new(private);
+    while decoder.position() < private.len() {
+        let from = decoder.position();
+        if private[from] == 0 {
+            let erased = private[from..].iter().all(|byte| *byte == 0);
+            return if erased { Ok(&private[..from]) } else { Err(CodecError::Malformed) };
+        }
+        decoder.skip().map_err(|_| CodecError::Malformed)?;
+    }
+    Ok(private)
 }
 
 fn decode_all<'b, T>(bytes: &'b [u8]) -> Result<Vec<T>, CodecError>

@@ -14,10 +14,12 @@ use crate::ids::{Digest16, Digested, HoldId, Name, Role};
 use crate::units::Fence;
 
 mod overrides;
+mod person;
 mod sale;
 mod stock;
 
 pub use overrides::{Override, Overriding};
+pub use person::*;
 pub use sale::*;
 pub use stock::*;
 
@@ -110,6 +112,8 @@ pub enum Act {
     HoldRelease(HoldRelease),
     /// Give sold units back.
     HoldCancel(HoldCancel),
+    /// Forget a buyer.
+    BuyerErase(BuyerErase),
 }
 
 impl Act {
@@ -130,6 +134,7 @@ impl Act {
             Self::HoldExtend(_) => "holds.extend",
             Self::HoldRelease(_) => "holds.release",
             Self::HoldCancel(_) => "holds.cancel",
+            Self::BuyerErase(_) => "buyers.erase",
         }
     }
 
@@ -159,6 +164,7 @@ impl Act {
             Self::HoldExtend(act) => minicbor::encode(act, &mut bytes),
             Self::HoldRelease(act) => minicbor::encode(act, &mut bytes),
             Self::HoldCancel(act) => minicbor::encode(act, &mut bytes),
+            Self::BuyerErase(act) => minicbor::encode(act, &mut bytes),
         };
         encoded.expect("writing to a vector cannot fail");
         let hash = blake3::hash(&bytes);

@@ -98,6 +98,9 @@ pub enum Fact {
     /// The log goes on from a backup's copy.
     #[n(23)]
     LogRestored(#[n(0)] LogRestored),
+    /// A buyer's private texts were erased.
+    #[n(24)]
+    BuyerErased(#[n(0)] BuyerErased),
 }
 
 /// The first fact of every log: it names the log, makes its secret and states the level.
@@ -746,6 +749,23 @@ pub struct LogRestored {
     pub after: Seq,
 }
 
+/// A buyer's private texts were erased: from memory with this fact, from the rows before it soon after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct BuyerErased {
+    /// His shop.
+    #[n(0)]
+    pub shop: ShopIx,
+    /// Who.
+    #[n(1)]
+    pub buyer: Digest16,
+    /// How many holds he ever had.
+    #[n(2)]
+    pub holds: u64,
+    /// Who asked.
+    #[n(3)]
+    pub by: ActorIx,
+}
+
 /// The private texts of one fact; they travel in the row's private blob, and can be erased.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Private {
@@ -810,6 +830,23 @@ impl Fact {
             Self::BlockRefused(_) => "block.refused",
             Self::SeatsChanged(_) => "item.seats_changed",
             Self::LogRestored(_) => "log.restored",
+            Self::BuyerErased(_) => "buyer.erased",
+        }
+    }
+}
+
+impl Fact {
+    /// What happened to one hold that was there before.
+    #[must_use]
+    pub const fn touched(&self) -> Option<&HoldTouched> {
+        match self {
+            Self::HoldConfirmed(fact) => Some(&fact.touched),
+            Self::HoldConfirmedAgain(touched) => Some(touched),
+            Self::HoldExtended(fact) => Some(&fact.touched),
+            Self::HoldReleased(fact) => Some(&fact.touched),
+            Self::HoldCancelled(fact) => Some(&fact.touched),
+            Self::HoldActRefused(fact) => Some(&fact.touched),
+            _ => None,
         }
     }
 }

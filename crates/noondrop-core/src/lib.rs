@@ -18,6 +18,7 @@ extern crate alloc;
 pub mod codec;
 pub mod command;
 pub mod digester;
+pub mod eraser;
 pub mod fact;
 pub mod ids;
 pub mod limits;
@@ -36,6 +37,7 @@ pub mod planted;
 
 pub use command::*;
 pub use digester::{Digester, KeyScope};
+pub use eraser::Eraser;
 pub use fact::*;
 pub use ids::*;
 pub use outcome::*;

@@ -8,7 +8,7 @@ use minicbor::{Decode, Encode};
 use smallvec::SmallVec;
 
 use crate::command::SaleTerms;
-use crate::ids::{HoldId, Name};
+use crate::ids::{Digest16, HoldId, Name};
 use crate::refusal::Refusal;
 use crate::units::{Fence, HoldNo, ItemIx, LabelIx, SaleIx, ShopIx, Timestamp};
 
@@ -23,8 +23,25 @@ pub enum Outcome {
     Sale(SaleView),
     /// A shop.
     Shop(ShopView),
+    /// A buyer was forgotten.
+    Erased(ErasedView),
     /// No.
     Refused(Refusal),
+}
+
+/// A buyer who was forgotten.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErasedView {
+    /// His shop.
+    pub shop: ShopIx,
+    /// Who.
+    pub buyer: Digest16,
+    /// How many holds he ever had.
+    pub holds: u64,
+    /// When.
+    pub at: Timestamp,
+    /// He was forgotten before; when last.
+    pub before: Option<Timestamp>,
 }
 
 /// Where a hold stands.

@@ -156,6 +156,13 @@ pub enum Refusal {
         #[n(1)]
         seat: Name,
     },
+    /// The buyer has live holds: he is not forgotten in the middle of buying.
+    #[n(24)]
+    BuyerHasLiveHolds {
+        /// How many.
+        #[n(0)]
+        holds: u32,
+    },
 }
 
 /// Why one line does not fit, with the counts of that moment.
@@ -307,6 +314,7 @@ impl Refusal {
             Self::VersionMismatch { .. } => "version_mismatch",
             Self::InvalidField { .. } => "invalid_field",
             Self::SeatNotFound { .. } => "seat_not_found",
+            Self::BuyerHasLiveHolds { .. } => "buyer_has_live_holds",
         }
     }
 
@@ -340,6 +348,7 @@ impl Refusal {
             | Self::ItemNotFound { .. }
             | Self::ItemQuarantined { .. }
             | Self::SeatNotFound { .. }
+            | Self::BuyerHasLiveHolds { .. }
             | Self::HoldNotFound
             | Self::UseAdjust { .. }
             | Self::VersionMismatch { .. }

@@ -31,6 +31,7 @@ pub struct Engine {
     shared: Arc<Shared>,
     sequencer: Option<JoinHandle<usize>>,
     snapshots: Option<JoinHandle<()>>,
+    erasures: Option<JoinHandle<()>>,
 }
 
 impl fmt::Debug for Engine {
@@ -60,14 +61,28 @@ impl Engine {
         let snapshots = builder
             .spawn(move || its.snapshots.run(&*its.opener, &its.clock))
             .map_err(StartError::Thread)?;
+        shared.erasures.erased(sequencer.state.newest_erasure());
+        let handle = Handle::new(Arc::clone(&shared));
+        let its = Arc::clone(&shared);
+        let builder = thread::Builder::new().name("erasures".into());
+        let spawned = builder.spawn(move || crate::erasures::run(&its, &handle));
+        let erasures = spawned.map_err(|error| {
+            shared.snapshots.stop();
+            StartError::Thread(error)
+        })?;
         let its = Arc::clone(&shared);
         let builder = thread::Builder::new().name("sequencer".into());
         let spawned = builder.spawn(move || SequencerThread::new(sequencer, its).run());
         let sequencer = spawned.map_err(|error| {
-            shared.snapshots.stop();
+            shared.stopped();
             StartError::Thread(error)
         })?;
-        Ok(Self { shared, sequencer: Some(sequencer), snapshots: Some(snapshots) })
+        Ok(Self {
+            shared,
+            sequencer: Some(sequencer),
+            snapshots: Some(snapshots),
+            erasures: Some(erasures),
+        })
     }
 
     /// A way to this engine, for as many callers as there are.
@@ -88,7 +103,8 @@ impl Engine {
         // Also where the sequencer's thread ended by a panic: nobody is left waiting.
         self.shared.stopped();
         let snapshots = self.snapshots.take().map_or(Ok(()), JoinHandle::join);
-        match (unfinished, snapshots) {
+        let erasures = self.erasures.take().map_or(Ok(()), JoinHandle::join);
+        match (unfinished, snapshots.and(erasures)) {
             (Ok(0), Ok(())) => Ok(()),
             (Ok(calls), Ok(())) => Err(StopError::Unfinished { calls }),
             _ => Err(StopError::Panicked),
@@ -197,6 +213,7 @@ impl SequencerThread {
                 return self.finish();
             }
             self.sequencer.between_turns();
+            self.shared.upkeep.work(|job| self.sequencer.upkeep(|log| job(&mut **log)));
             if self.calls.is_empty() && !self.taken.more {
                 let timeout = self.until_next(waiter_ms);
                 self.shared.queue.bell().wait(&*self.shared.clock, spin_us, timeout);
@@ -257,6 +274,7 @@ impl SequencerThread {
         let reloads = self.sequencer.tally().reloads;
         let reloaded = std::mem::replace(&mut self.reloads_seen, reloads) != reloads;
         self.shown = position;
+        self.shared.erasures.erased(self.sequencer.state.newest_erasure());
         self.shared.moved_to(position, reloaded);
         self.shared.set_catalog(&self.sequencer.state.catalog());
         if self.sequencer.state.log_id() != self.log_id

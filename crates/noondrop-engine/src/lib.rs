@@ -12,7 +12,8 @@
 //!   append, `settle` what happens after a failure, `draft` the row in the making, `replay` the way
 //!   from rows to a state
 //! * `queue`, `desk`, `oneshot`, `shared`: between the callers' threads and the sequencer's
-//! * [`Follower`]: reading along · `snapshots`: recovery in the background · `recent`: evidence of
+//! * [`Follower`]: reading along · `snapshots`: recovery in the background · `erasures`: texts of
+//!   erased persons leave the rows · `recent`: evidence of
 //!   lost rows
 //! * [`Clock`], [`Entropy`]: the one source of time and of chance
 //!
@@ -45,6 +46,7 @@ mod decide;
 mod desk;
 mod draft;
 mod engine;
+mod erasures;
 mod error;
 mod follower;
 mod handle;
@@ -64,6 +66,7 @@ pub use call::{Answer, Answered, Call, Fault, Pending, Reply, Ticket, WaitError}
 pub use clock::{Clock, Entropy, SystemClock, SystemEntropy};
 pub use desk::RuntimeTask;
 pub use engine::Engine;
+pub use erasures::ErasureStatus;
 pub use error::{StartError, StopError};
 pub use follower::{Followed, Follower, FollowerStatus};
 pub use handle::Handle;

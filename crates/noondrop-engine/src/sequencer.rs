@@ -11,7 +11,7 @@ use noondrop_core::{
     ActorIx, Digest16, Entry, LEVEL, Name, ShopIx, State, Timestamp,
     fact::{Fact, LogStarted, ShopDefined},
 };
-use noondrop_log::{BeginError, Log, Position};
+use noondrop_log::{BeginError, Log, LogError, Position};
 use tracing::info;
 
 use crate::call::{Answered, Fault, Pending};
@@ -247,6 +247,15 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
     pub fn between_turns(&mut self) {
         if self.trouble.is_none()
             && let Err(error) = self.log.between_turns()
+        {
+            self.fail(error.into());
+        }
+    }
+
+    /// Work on the log that somebody else prepared. A failure is one of the log, as in a turn.
+    pub(crate) fn upkeep(&mut self, job: impl FnOnce(&mut L) -> Result<(), LogError>) {
+        if self.trouble.is_none()
+            && let Err(error) = job(&mut self.log)
         {
             self.fail(error.into());
         }

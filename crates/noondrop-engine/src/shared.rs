@@ -12,6 +12,7 @@ use noondrop_log::{GENESIS, LogOpener, Position, PositionRef};
 use crate::call::WaitError;
 use crate::clock::Clock;
 use crate::desk::{Desk, Desks};
+use crate::erasures::{Erasures, Upkeep};
 use crate::follower::Followers;
 use crate::oneshot::{self, Receiver, Sender};
 use crate::queue::{Queue, lock};
@@ -71,6 +72,9 @@ pub(crate) struct Shared {
     pub(crate) opener: Arc<dyn LogOpener>,
     pub(crate) followers: Followers,
     pub(crate) snapshots: SnapshotControl,
+    pub(crate) erasures: Erasures,
+    /// What the owner of the log is asked to do with it between turns.
+    pub(crate) upkeep: Upkeep,
     published: Mutex<Published>,
     head: Mutex<Head>,
     waiters: AtomicUsize,
@@ -108,6 +112,8 @@ impl Shared {
             opener: start.opener,
             followers: Followers::default(),
             snapshots: start.snapshots,
+            erasures: Erasures::default(),
+            upkeep: Upkeep::default(),
             published: Mutex::new(start.published),
             head: Mutex::new(Head {
                 position: start.position,
@@ -193,6 +199,8 @@ impl Shared {
         self.end_waiting();
         self.desks.wake_all();
         self.snapshots.stop();
+        self.upkeep.close();
+        self.erasures.stop();
     }
 
     fn end_waiting(&self) {
@@ -286,6 +294,7 @@ impl Shared {
         let now_ms = self.clock.elapsed_ms();
         let followers = self.followers.status(position);
         let snapshots = self.snapshots.status(now_ms);
+        let erasures = self.erasures.status();
         let stopping = self.queue.is_stopping();
         let published = lock(&self.published);
         let phase = match &published.phase {
@@ -304,6 +313,7 @@ impl Shared {
             counters: published.counters,
             tally: published.tally.clone(),
             snapshots,
+            erasures,
             followers,
             uptime_ms: now_ms.saturating_sub(self.started_ms),
         }

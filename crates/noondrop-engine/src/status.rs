@@ -4,6 +4,7 @@
 use noondrop_core::{Counters, Timestamp};
 use noondrop_log::Position;
 
+use crate::erasures::ErasureStatus;
 use crate::follower::FollowerStatus;
 use crate::queue::QueueDepth;
 use crate::snapshots::SnapshotStatus;
@@ -67,6 +68,8 @@ pub struct Status {
     pub tally: Tally,
     /// The snapshots.
     pub snapshots: SnapshotStatus,
+    /// Erased buyers whose texts leave the log.
+    pub erasures: ErasureStatus,
     /// Those who follow the log.
     pub followers: Vec<FollowerStatus>,
     /// Since the engine started.

@@ -119,7 +119,11 @@ impl Tally {
         }
         let code = match &reply.outcome {
             Outcome::Refused(refusal) => Refusal::code(refusal),
-            Outcome::Hold(_) | Outcome::Item(_) | Outcome::Sale(_) | Outcome::Shop(_) => "done",
+            Outcome::Hold(_)
+            | Outcome::Item(_)
+            | Outcome::Sale(_)
+            | Outcome::Shop(_)
+            | Outcome::Erased(_) => "done",
         };
         self.outcome(reply.command.act.operation(), code);
     }

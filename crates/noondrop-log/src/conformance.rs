@@ -5,11 +5,13 @@
 //! stores that are broken on purpose, and each of those must fail.
 //!
 //! - `appending`: the chain, conflicts, reopening, recovery, changed histories.
+//! - `erasing`: private blobs are overwritten, and nothing else is.
 //! - `reading`: pages, byte identity, a reader beside the writer.
 //! - `snapshots`: whole or not at all.
 //! - `golden`: digests that were computed once and may never change.
 
 mod appending;
+mod erasing;
 mod golden;
 mod reading;
 mod snapshots;
@@ -61,7 +63,8 @@ pub struct Failure {
 
 /// All checks.
 pub fn checks() -> Vec<Check> {
-    [appending::CHECKS, reading::CHECKS, snapshots::CHECKS, golden::CHECKS].concat()
+    [appending::CHECKS, erasing::CHECKS, reading::CHECKS, snapshots::CHECKS, golden::CHECKS]
+        .concat()
 }
 
 /// Runs all checks, each on a subject of its own, and returns those that failed.

@@ -9,6 +9,7 @@
 //! - `connection`: how every connection is set up, and how the file is told from a stranger's.
 //! - `checkpoint`: moves rows from the write-ahead log to the main file between turns.
 //! - `rows`: the statements. All SQL about rows.
+//! - `scrubbed`: up to where erased texts are surely gone, in a file beside it.
 //! - `reader`: reading beside the owner, from this process or another.
 //! - `copy`: what a backup writes: the same rows, under a mark that no owner opens.
 //!
@@ -31,6 +32,7 @@ mod options;
 mod owner;
 mod reader;
 mod rows;
+mod scrubbed;
 
 pub use copy::SqliteCopy;
 pub use error::OpenError;

@@ -4,8 +4,9 @@
 //! its row to be durable; readers live on threads of their own.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use crate::{AppendError, BeginError, LogError, Position, Row, Snapshots};
+use crate::{AppendError, BeginError, LogError, LogErrorKind, Position, Row, Snapshots, Throttle};
 
 /// What a turn starts from.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +43,17 @@ pub trait Log: Send {
     /// called after each turn; most calls do nothing.
     fn between_turns(&mut self) -> Result<(), LogError>;
 
+    /// Overwrites the private blobs of rows, all of them or none, and returns once that is durable.
+    ///
+    /// A row that the log does not have at that position, or whose blob has another length, is
+    /// refused: what is overwritten in its place leaves nothing behind.
+    fn rewrite_private(&mut self, rows: &[(Position, Vec<u8>)]) -> Result<(), LogError>;
+
+    /// Makes what was overwritten unreadable wherever the store kept it (a write-ahead log), and
+    /// durably notes that all is erased that the rows up to `through` say is to be. False, and
+    /// nothing noted: a reader is in the way; try again a little later.
+    fn scrub(&mut self, through: Position) -> Result<bool, LogError>;
+
     /// A way for other threads to read this log. It stays valid through [`Log::recover`].
     fn opener(&self) -> Arc<dyn LogOpener>;
 }
@@ -53,6 +65,15 @@ pub trait LogOpener: Send + Sync {
 
     /// The snapshots that belong to this log.
     fn snapshots(&self) -> Arc<dyn Snapshots>;
+
+    /// What [`Log::scrub`] noted last, or [`GENESIS`](crate::GENESIS). The log may have gone back
+    /// since: whoever relies on it looks whether the position is there.
+    fn scrubbed(&self) -> Result<Position, LogError>;
+
+    /// Holds back whoever reads the whole log.
+    fn throttle(&self) -> Arc<Throttle> {
+        Arc::new(Throttle::with_pause(Duration::ZERO))
+    }
 }
 
 /// Reads a log beside its writer. It sees durable rows only, and no read holds the writer up.
@@ -96,7 +117,23 @@ impl<L: Log + ?Sized> Log for Box<L> {
         (**self).between_turns()
     }
 
+    fn rewrite_private(&mut self, rows: &[(Position, Vec<u8>)]) -> Result<(), LogError> {
+        (**self).rewrite_private(rows)
+    }
+
+    fn scrub(&mut self, through: Position) -> Result<bool, LogError> {
+        (**self).scrub(through)
+    }
+
     fn opener(&self) -> Arc<dyn LogOpener> {
         (**self).opener()
     }
+}
+
+/// Rows to be overwritten are not those that the log has.
+pub(crate) fn could_not_rewrite() -> LogError {
+    LogError::new(
+        LogErrorKind::Refused,
+        "could not overwrite private texts: the log has other rows there",
+    )
 }

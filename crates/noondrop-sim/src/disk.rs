@@ -228,6 +228,20 @@ impl Log for SimLog {
         self.inner.between_turns()
     }
 
+    fn rewrite_private(&mut self, rows: &[(Position, Vec<u8>)]) -> Result<(), LogError> {
+        if lock(&self.wires).crashed {
+            return Err(dead());
+        }
+        self.inner.rewrite_private(rows)
+    }
+
+    fn scrub(&mut self, through: Position) -> Result<bool, LogError> {
+        if lock(&self.wires).crashed {
+            return Err(dead());
+        }
+        self.inner.scrub(through)
+    }
+
     fn opener(&self) -> Arc<dyn LogOpener> {
         Arc::new(SimOpener {
             inner: self.inner.opener(),
@@ -255,6 +269,10 @@ impl LogOpener for SimOpener {
             wires: Arc::clone(&self.wires),
             plant: self.plant,
         })
+    }
+
+    fn scrubbed(&self) -> Result<Position, LogError> {
+        self.inner.scrubbed()
     }
 }
 

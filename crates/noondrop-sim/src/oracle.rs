@@ -171,6 +171,8 @@ impl Oracle {
             Act::HoldExtend(extend) => self.judge_extend(command, extend, at),
             Act::HoldRelease(release) => self.judge_release(command, release, at),
             Act::HoldCancel(cancel) => self.judge_cancel(command, cancel),
+            // Nobody is forgotten here yet.
+            Act::BuyerErase(_) => Err(invalid("buyer")),
         };
         let (outcome, recorded) = match judged {
             Ok(outcome) => {
@@ -427,6 +429,7 @@ pub fn canonical(outcome: &Outcome) -> Vec<u8> {
         Outcome::Refused(refusal) => encoded(b'r', refusal),
         Outcome::Sale(view) => format!("{view:?}").into_bytes(),
         Outcome::Shop(view) => format!("{view:?}").into_bytes(),
+        Outcome::Erased(view) => format!("{view:?}").into_bytes(),
     }
 }
 

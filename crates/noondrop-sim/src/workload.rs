@@ -460,6 +460,6 @@ fn target_of(act: &Act) -> String {
         Act::ItemSeats(act) => format!("{}/{}", act.sale, act.item),
         Act::SalePut(act) => act.sale.to_string(),
         Act::SaleMove(act) => act.sale.to_string(),
-        Act::ShopPut(_) | Act::HoldCreate(_) => String::new(),
+        Act::ShopPut(_) | Act::HoldCreate(_) | Act::BuyerErase(_) => String::new(),
     }
 }

@@ -467,6 +467,7 @@ fn outcome_text(outcome: &noondrop_core::Outcome) -> String {
         Outcome::Item(view) => format!("item #{}", view.item),
         Outcome::Sale(view) => format!("sale {} {}", view.name, view.state.as_str()),
         Outcome::Shop(view) => format!("shop {}", view.name),
+        Outcome::Erased(view) => format!("buyer {}", view.buyer),
         Outcome::Refused(refusal) => refusal.code().into(),
     }
 }

@@ -3,7 +3,8 @@
 //! # Layout
 //!
 //! * [`app`]: what every handler has; how a command goes in and an answer comes out
-//! * [`holds`] · [`define`]: shops, sales, items · [`offers`]: how much of an item there is · [`blocks`]: units set aside · [`seats`]: those of an item ·
+//! * [`holds`] · [`define`]: shops, sales, items · [`offers`]: how much of an item there is · [`blocks`]: units set aside ·
+//!   [`seats`]: those of an item · [`buyers`]: forgetting one ·
 //!   [`ledger`]: the log, read by [`reading`] · [`operations`]: for those who run it
 //! * [`body`] · [`keys`] · [`origin`] · [`overrides`]: reading requests · [`render`]: writing answers
 //! * [`codes`] · [`problem`] · [`error`]: the one mapping from refusals and faults to answers
@@ -14,6 +15,7 @@
 pub mod app;
 pub mod blocks;
 pub mod body;
+pub mod buyers;
 pub mod codes;
 pub mod define;
 pub mod error;
@@ -72,6 +74,7 @@ pub fn router(app: &Arc<App>, extra: Extra) -> Router {
         .route(&format!("{item}/block"), post(blocks::item_block).layer(large))
         .route(&format!("{item}/unblock"), post(blocks::item_unblock).layer(large))
         .route("/v1/sales/{sale}/{step}", post(define::sale_move))
+        .route("/v1/buyers/erase", post(buyers::erase))
         .route("/v1/ledger", get(ledger::ledger))
         .route("/v1/ledger/head", get(ledger::head))
         .route("/v1/attempts", get(ledger::attempts))

@@ -332,6 +332,11 @@ fn attempt(fact: &Fact, names: Names<'_>) -> Option<Value> {
             json!({"acknowledged": loss.acknowledged.0, "found": loss.found.0})
         }
         Fact::LogRestored(restored) => json!({"after": restored.after.0}),
+        Fact::BuyerErased(erased) => json!({
+            "buyer": erased.buyer.to_string(),
+            "holds": erased.holds,
+            "by": names.actor(erased.by),
+        }),
         _ => return None,
     })
 }
@@ -401,15 +406,7 @@ pub fn key_of(fact: &Fact) -> Option<KeyUse> {
 /// What happened to one hold that was there before.
 #[must_use]
 pub fn touched(fact: &Fact) -> Option<&HoldTouched> {
-    match fact {
-        Fact::HoldConfirmed(fact) => Some(&fact.touched),
-        Fact::HoldConfirmedAgain(touched) => Some(touched),
-        Fact::HoldExtended(fact) => Some(&fact.touched),
-        Fact::HoldReleased(fact) => Some(&fact.touched),
-        Fact::HoldCancelled(fact) => Some(&fact.touched),
-        Fact::HoldActRefused(fact) => Some(&fact.touched),
-        _ => None,
-    }
+    fact.touched()
 }
 
 /// Every hold that a fact names.

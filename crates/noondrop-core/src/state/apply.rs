@@ -93,6 +93,7 @@ impl State {
             Fact::SeatsChanged(fact) => self.apply_seats_changed(fact),
             Fact::LogRestored(fact) if fact.after.0 + 1 == self.turn.moment.seq.0 => Ok(()),
             Fact::LogRestored(_) => Err("it names another row than the one before it"),
+            Fact::BuyerErased(fact) => self.apply_erased(fact),
         };
         fits.map_err(|why| Misfit { kind: entry.fact.kind(), why })
     }

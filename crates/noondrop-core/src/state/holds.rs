@@ -12,7 +12,7 @@ use zerocopy::little_endian::U32;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
 use super::hold::{Extra, Hold, Payment, simple_line, state_from};
-use super::texts::Texts;
+use super::texts::{ErasedTexts, Texts};
 use crate::chunked::Chunked;
 use crate::fact::Private;
 use crate::ids::HoldId;
@@ -331,6 +331,23 @@ impl Holds {
         let emptied = self.turns.last().is_some_and(|turn| turn.first_no.get() == no.0);
         if emptied {
             self.turns.pop();
+        }
+    }
+
+    /// Drops a hold's texts. What was there, if there was something.
+    pub(super) fn erase_texts(&mut self, no: HoldNo) -> Option<ErasedTexts> {
+        let packed = self.texts.erase(no);
+        let paid = self.payments.get_mut(&no).filter(|paid| !paid.text.is_empty());
+        let payment = paid.map(|paid| core::mem::take(&mut paid.text));
+        (packed.is_some() || payment.is_some()).then_some(ErasedTexts { no, packed, payment })
+    }
+
+    pub(super) fn restore_texts(&mut self, erased: ErasedTexts) {
+        if let Some(packed) = erased.packed {
+            self.texts.restore(erased.no, &packed);
+        }
+        if let (Some(text), Some(paid)) = (erased.payment, self.payments.get_mut(&erased.no)) {
+            paid.text = text;
         }
     }
 

@@ -6,7 +6,7 @@
 //!   [`holds`]: holds, dense · [`keys`]: idempotency keys · [`lapse`]: when holds end
 //! * [`turn`]: one turn of the log: its moment, the undo journal, `state_sum`
 //! * [`decide`]: from a command to an outcome and facts, changing nothing · [`apply`]: from a fact to a changed state,
-//!   deciding nothing; replay uses only this, and [`settle`] for holds that exist
+//!   deciding nothing; replay uses only this, [`settle`] for holds that exist, and [`erase`] for persons
 //! * [`look`]: what can be asked · [`offer`]: what everyone may know · [`recount`]: all invariants from scratch · [`snapshot`]: to bytes and back
 
 use alloc::collections::BTreeMap;
@@ -16,13 +16,14 @@ use crate::digester::Digester;
 use crate::fact::Settings;
 use crate::ids::Digest16;
 use crate::index::Index;
-use crate::units::{HoldNo, SaleIx, Timestamp};
+use crate::units::{HoldNo, SaleIx, Seq, Timestamp};
 
 mod account;
 mod apply;
 mod blocks;
 mod books;
 mod decide;
+mod erase;
 mod hold;
 mod holds;
 mod keys;
@@ -48,6 +49,7 @@ pub use snapshot::SnapshotError;
 pub use turn::{Moment, Savepoint, TimePlan};
 
 use books::Books;
+use erase::Erasure;
 use holds::Holds;
 use keys::Keys;
 use lapse::Lapses;
@@ -100,6 +102,10 @@ pub struct State {
     keys: Keys,
     lapses: Lapses,
     seating: Seating,
+    /// Who was forgotten, and when last.
+    erased: BTreeMap<Digest16, Erasure>,
+    /// The row of the newest of these.
+    newest_erasure: Seq,
     turn: Turn,
     /// Sum over all entries but the keys and what the open turn did to the accounts.
     sum: u128,

@@ -311,7 +311,8 @@ pub(super) fn rest_of_sum(state: &State) -> u128 {
     let payments = payments.map(|(no, paid)| sum::entry(sum::PAYMENT, no.0, &paid.digest.0));
     let buyers = state.buyers.iter().zip(0..);
     let buyers = buyers.map(|(buyer, id)| sum::entry(sum::BUYER, id, &buyer.digest));
-    let sums = payments.chain(buyers).fold(0, u128::wrapping_add);
+    let erased = state.erased.iter().map(|(buyer, erasure)| erasure.sum(buyer));
+    let sums = payments.chain(buyers).chain(erased).fold(0, u128::wrapping_add);
     state
         .books
         .sum()

@@ -18,6 +18,7 @@ mod seats;
 
 use self::seats::write_map;
 use super::books::{ActorEntry, Books, Item, Sale, Shop};
+use super::erase::Erasure;
 use super::hold::{Extra, Payment};
 use super::holds::{CreatingTurn, Record};
 use super::keys::{KeyEntry, KeyStore, Keys};
@@ -97,6 +98,8 @@ struct Header {
     blocks: Vec<(ItemIx, LabelIx, u32)>,
     #[n(16)]
     sold_out_since: Vec<Option<Timestamp>>,
+    #[n(17)]
+    erased: Vec<(Digest16, Erasure)>,
 }
 
 impl Header {
@@ -244,6 +247,7 @@ impl State {
             sizes: self.sizes(),
             blocks: books.blocks.iter().map(|(&(item, label), &n)| (item, label, n)).collect(),
             sold_out_since: books.sold_out_since.clone(),
+            erased: self.erased.iter().map(|(&buyer, &erasure)| (buyer, erasure)).collect(),
         };
         write_framed(sink, &header);
         write_records(sink, &self.holds.records);
@@ -348,6 +352,8 @@ impl State {
             }),
             settings: header.settings,
             keys: Keys::default(),
+            newest_erasure: header.erased.iter().map(|(_, one)| one.seq).max().unwrap_or_default(),
+            erased: header.erased.into_iter().collect(),
             ..Self::default()
         };
         state.turn.moment = Moment { seq: header.seq, at: header.at, nonce: [0; 16] };

@@ -21,6 +21,7 @@ pub(super) const KEY: u8 = 12;
 pub(super) const BLOCK: u8 = 13;
 pub(super) const SEAT: u8 = 14;
 pub(super) const SEAT_STATE: u8 = 15;
+pub(super) const ERASED: u8 = 16;
 
 /// Hash of one entry.
 pub(super) fn entry(kind: u8, id: u64, bytes: &[u8]) -> u128 {

@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::holds::index;
 use crate::chunked::Chunked;
@@ -18,6 +19,17 @@ pub(super) struct Texts {
 
 /// Holds whose texts share one buffer.
 const TEXTS_PER_CHUNK: u64 = 1_024;
+
+/// Three texts that are not there.
+const ABSENT: [u8; 3] = [0; 3];
+
+/// What an erasure took from one hold; to be put back if it is undone.
+#[derive(Clone, Debug)]
+pub(super) struct ErasedTexts {
+    pub(super) no: HoldNo,
+    pub(super) packed: Option<Vec<u8>>,
+    pub(super) payment: Option<String>,
+}
 
 impl Texts {
     pub(super) fn push(&mut self, no: HoldNo, private: Option<&Private>) {
@@ -42,11 +54,35 @@ impl Texts {
     }
 
     pub(super) fn packed(&self, no: HoldNo) -> &[u8] {
+        let packed = &self.chunks[index(HoldNo(no.0 / TEXTS_PER_CHUNK))][self.place(no)];
+        // Where texts were erased, zeros fill their place: three absent texts, and more.
+        if packed.starts_with(&ABSENT) { &packed[..ABSENT.len()] } else { packed }
+    }
+
+    fn place(&self, no: HoldNo) -> Range<usize> {
         let chunk = &self.chunks[index(HoldNo(no.0 / TEXTS_PER_CHUNK))];
         let from = self.places[index(no)] as usize;
         let last = (no.0 + 1).is_multiple_of(TEXTS_PER_CHUNK);
         let next = self.places.get(index(no) + 1).filter(|_| !last);
-        &chunk[from..next.map_or(chunk.len(), |&next| next as usize)]
+        from..next.map_or(chunk.len(), |&next| next as usize)
+    }
+
+    /// Overwrites a hold's texts in their place. What was there, if there was something.
+    pub(super) fn erase(&mut self, no: HoldNo) -> Option<Vec<u8>> {
+        let place = self.place(no);
+        let bytes = &mut self.chunks[index(HoldNo(no.0 / TEXTS_PER_CHUNK))][place];
+        let known = !bytes.starts_with(&ABSENT);
+        known.then(|| {
+            let erased = bytes.to_vec();
+            bytes.fill(0);
+            erased
+        })
+    }
+
+    /// Puts back what [`Self::erase`] gave.
+    pub(super) fn restore(&mut self, no: HoldNo, packed: &[u8]) {
+        let place = self.place(no);
+        self.chunks[index(HoldNo(no.0 / TEXTS_PER_CHUNK))][place].copy_from_slice(packed);
     }
 
     pub(super) fn push_packed(&mut self, no: HoldNo, packed: &[u8]) {

@@ -6,9 +6,11 @@ use alloc::vec::Vec;
 use smallvec::SmallVec;
 
 use super::books::{Books, Item, Sale, Shop};
+use super::erase::Erasure;
 use super::hold::{From, Hold};
 use super::keys::{Inserted, Retention};
 use super::recount::Violation;
+use super::texts::ErasedTexts;
 use super::{NO_HOLD, State};
 use crate::fact::{Draw, Entry, ExpiredRun, Fact, HoldsExpired, SaleMoved, SeatOut, Settings};
 use crate::ids::Digest16;
@@ -59,6 +61,8 @@ pub(super) enum Change {
     Key(Inserted),
     Seat(ItemIx, SeatNo, SeatState),
     SeatsAdded(ItemIx, u32),
+    Texts(Vec<ErasedTexts>),
+    Erased { buyer: Digest16, old: Option<Erasure>, newest: Seq },
 }
 
 /// An account that the turn changed.
@@ -382,6 +386,11 @@ impl State {
                 self.put_seat(item, seat, old);
             }
             Change::SeatsAdded(item, many) => self.remove_newest_seats(item, many),
+            Change::Texts(erased) => self.restore_texts(erased),
+            Change::Erased { buyer, old, newest } => {
+                self.write_erased(buyer, old);
+                self.newest_erasure = newest;
+            }
         }
     }
 

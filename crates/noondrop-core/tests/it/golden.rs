@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use noondrop_core::codec::{CodecError, decode_row, encode_fact, encode_private};
 use noondrop_core::seats::{SeatDef, SeatNo};
 use noondrop_core::{
-    ActorIx, ActorSeen, BlockAct, BlockMoved, BlockRefused, CancelTo, Digest16, Draw, Entry,
-    ExpiredRun, Fact, HoldAct, HoldActRefused, HoldCancelled, HoldConfirmed, HoldCreated,
+    ActorIx, ActorSeen, BlockAct, BlockMoved, BlockRefused, BuyerErased, CancelTo, Digest16, Draw,
+    Entry, ExpiredRun, Fact, HoldAct, HoldActRefused, HoldCancelled, HoldConfirmed, HoldCreated,
     HoldExtended, HoldId, HoldNo, HoldRefused, HoldReleased, HoldTouched, HoldsExpired,
     ItemAdjusted, ItemDefined, ItemIx, KeyRepeated, KeyUse, LEVEL, LabelIx, LineMoved, LineRefusal,
     LineTaken, LineWanted, LogRestored, LogStarted, LossAccepted, Override, Private, Refusal,
@@ -463,6 +463,7 @@ fn refusals() -> Vec<(&'static str, Fact)> {
 
 fn rest() -> Vec<(&'static str, Fact)> {
     let repeated = |origin| KeyRepeated { key: digest(1), count: 8, origin };
+    let erased = BuyerErased { shop: ShopIx(1), buyer: digest(4), holds: 300, by: ActorIx(2) };
     let settings = Settings { success_key_hours: 1, refusal_key_seconds: 60, keys_max: 1_000 };
     vec![
         ("full", Fact::KeyRepeated(repeated(Some(digest(5))))),
@@ -470,6 +471,7 @@ fn rest() -> Vec<(&'static str, Fact)> {
         ("full", Fact::LossAccepted(LossAccepted { acknowledged: Seq(300), found: Seq(298) })),
         ("full", Fact::SettingsChanged(settings)),
         ("full", Fact::LogRestored(LogRestored { after: Seq(298) })),
+        ("full", Fact::BuyerErased(erased)),
     ]
 }
 
@@ -539,7 +541,7 @@ fn every_kind_of_fact_is_in_the_samples() {
     let mut kinds: Vec<&str> = samples().iter().map(|(_, fact)| fact.kind()).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    assert_eq!(kinds.len(), 24, "a new kind of fact needs its golden bytes: {kinds:?}");
+    assert_eq!(kinds.len(), 25, "a new kind of fact needs its golden bytes: {kinds:?}");
 }
 
 #[test]

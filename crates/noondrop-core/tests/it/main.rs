@@ -1,6 +1,7 @@
 //! The rules of the core, as behaviour: tables, small worlds tried whole, random worlds, the format of facts.
 
 mod checks;
+mod erasing;
 mod exhaustive;
 mod golden;
 mod offers;

@@ -340,6 +340,9 @@ impl World {
                 let seen = self.state.shop(told.name.as_str()).map(|seen| seen.live);
                 assert_eq!(seen, Some(told.live));
             }
+            Outcome::Erased(told) => {
+                assert_eq!(self.state.erased_at(told.buyer), Some(told.at));
+            }
             Outcome::Refused(_) => {}
         }
     }
@@ -566,6 +569,10 @@ impl World {
                 let created = if view.created { " created" } else { "" };
                 format!("{} {}{created}", view.name, if view.live { "live" } else { "rehearsal" })
             }
+            Outcome::Erased(view) => {
+                let again = if view.before.is_some() { " again" } else { "" };
+                format!("erased {} holds{again}", view.holds)
+            }
             Outcome::Refused(refusal) => self.tell_refusal(refusal),
         }
     }
@@ -620,6 +627,7 @@ impl World {
             Refusal::UseAdjust { total } => Some(format!("total={total}")),
             Refusal::VersionMismatch { now } => Some(format!("now={now}")),
             Refusal::InvalidField { field, .. } => Some(field.clone()),
+            Refusal::BuyerHasLiveHolds { holds } => Some(holds.to_string()),
             Refusal::Stock { lines, .. } => {
                 let lines = lines.iter().map(|lack| {
                     let at = lack.may_free_at.map_or("-".to_owned(), tell);

@@ -340,6 +340,14 @@ impl Log for HookedLog {
         self.inner.between_turns()
     }
 
+    fn rewrite_private(&mut self, rows: &[(Position, Vec<u8>)]) -> Result<(), LogError> {
+        self.inner.rewrite_private(rows)
+    }
+
+    fn scrub(&mut self, through: Position) -> Result<bool, LogError> {
+        self.inner.scrub(through)
+    }
+
     fn opener(&self) -> Arc<dyn LogOpener> {
         Arc::new(HookedOpener { inner: self.inner.opener(), hooks: Arc::clone(&self.hooks) })
     }
@@ -358,6 +366,10 @@ impl LogOpener for HookedOpener {
     fn snapshots(&self) -> Arc<dyn Snapshots> {
         let inner = self.inner.snapshots();
         Arc::new(HookedSnapshots { inner, hooks: Arc::clone(&self.hooks) })
+    }
+
+    fn scrubbed(&self) -> Result<Position, LogError> {
+        self.inner.scrubbed()
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) struct Disk {
     pub(super) generation: u64,
     pub(super) clock: Option<u64>,
     pub(super) full: bool,
+    /// What the last scrub noted.
+    pub(super) scrubbed: Option<Position>,
 }
 
 impl SharedMemory {
@@ -131,6 +133,21 @@ impl Disk {
 
     pub(super) fn rows_after(&self, seq: u64) -> &[Row] {
         self.rows.get(index_after(seq)..).unwrap_or_default()
+    }
+
+    /// Overwrites private blobs, all or none. False: a row is not there, or its blob is of another length.
+    pub(super) fn rewrite_private(&mut self, rows: &[(Position, Vec<u8>)]) -> bool {
+        let fits = |(position, private): &(Position, Vec<u8>)| {
+            let row = self.row(position.seq).filter(|row| row.position() == *position);
+            row.is_some_and(|row| row.private.len() == private.len())
+        };
+        if !rows.iter().all(fits) {
+            return false;
+        }
+        for (position, private) in rows {
+            self.rows[index_after(position.seq - 1)].private.clone_from(private);
+        }
+        true
     }
 
     pub(super) fn push(&mut self, row: &Row) {

@@ -6,9 +6,10 @@ use super::fault::{AppendFault, Faults, ReadFault};
 use super::{SharedMemory, disk::Disk};
 use crate::page::Page;
 use crate::row::verify_next;
+use crate::store::could_not_rewrite;
 use crate::{
-    AppendError, BeginError, Begun, Log, LogError, LogErrorKind, LogOpener, LogReader, Position,
-    Row, Snapshots, verify_chain,
+    AppendError, BeginError, Begun, GENESIS, Log, LogError, LogErrorKind, LogOpener, LogReader,
+    Position, Row, Snapshots, verify_chain,
 };
 
 /// A log in memory. Several may share one [`SharedMemory`], as replicas share a database.
@@ -157,6 +158,17 @@ impl Log for MemoryLog {
         self.check_usable()
     }
 
+    fn rewrite_private(&mut self, rows: &[(Position, Vec<u8>)]) -> Result<(), LogError> {
+        self.check_usable()?;
+        if self.memory.lock().rewrite_private(rows) { Ok(()) } else { Err(could_not_rewrite()) }
+    }
+
+    fn scrub(&mut self, through: Position) -> Result<bool, LogError> {
+        self.check_usable()?;
+        self.memory.lock().scrubbed = Some(through);
+        Ok(true)
+    }
+
     fn opener(&self) -> Arc<dyn LogOpener> {
         Arc::new(MemoryOpener { memory: self.memory.clone(), faults: self.faults() })
     }
@@ -175,6 +187,10 @@ impl LogOpener for MemoryOpener {
 
     fn snapshots(&self) -> Arc<dyn Snapshots> {
         self.memory.snapshots()
+    }
+
+    fn scrubbed(&self) -> Result<Position, LogError> {
+        Ok(self.memory.lock().scrubbed.unwrap_or(GENESIS))
     }
 }
 

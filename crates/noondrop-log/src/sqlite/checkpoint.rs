@@ -4,9 +4,12 @@
 //! SQLite would do the small steps by itself, inside of the append that happens to be due, and
 //! keep their errors to itself. Here they run after the answers have left, and an error is seen.
 
+use std::time::Duration;
+
 use rusqlite::Connection;
 use tracing::warn;
 
+use super::connection::BUSY_TIMEOUT;
 use super::error::failed;
 use crate::{LogError, LogErrorKind, Row};
 
@@ -37,6 +40,11 @@ impl Checkpoints {
     pub(super) fn appended(&mut self, row: &Row) {
         let blob_bytes = (row.facts.len() + row.private.len()) as u64;
         self.new_pages += PAGES_PER_ROW + blob_bytes / PAGE_BYTES;
+    }
+
+    /// Counts what an erasure has changed: a page for each row, or less.
+    pub(super) fn rewrote(&mut self, rows: usize) {
+        self.new_pages += rows as u64;
     }
 
     /// Copies what is new to the main file, if it has become enough.
@@ -72,6 +80,14 @@ pub(super) fn complete(connection: &Connection) -> Result<(), LogError> {
         return Err(LogError::new(LogErrorKind::Failed, tried).because(who));
     }
     Ok(())
+}
+
+/// As [`complete`], but does not wait for readers: false if one is in the way.
+pub(super) fn complete_unless_read(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.busy_timeout(Duration::ZERO)?;
+    let progress = run(connection, "TRUNCATE");
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    Ok(!progress?.busy)
 }
 
 struct Progress {

@@ -35,7 +35,7 @@ const TABLES: &str = "
 ";
 
 /// How long to wait for a stranger's lock (a person with the `sqlite3` shell, a backup tool).
-const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Opens the database for its owner: creates it if it is new, and refuses what is not ours
 /// before anything in it is changed.
@@ -156,6 +156,7 @@ fn set_durable(connection: &Connection) -> rusqlite::Result<()> {
     // On macOS a plain sync does not reach the medium. Without effect elsewhere.
     connection.pragma_update(None, "fullfsync", true)?;
     connection.pragma_update(None, "checkpoint_fullfsync", true)?;
+    leave_no_remnants(connection)?;
     // Checkpoints are ours to time: between turns, not inside of one.
     connection.pragma_update(None, "wal_autocheckpoint", 0)
 }
@@ -165,7 +166,14 @@ fn set_durable_copy(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     // Syncs the directory too, once the journal is gone from it.
     connection.pragma_update(None, "synchronous", "EXTRA")?;
-    connection.pragma_update(None, "fullfsync", true)
+    connection.pragma_update(None, "fullfsync", true)?;
+    leave_no_remnants(connection)
+}
+
+/// Private texts are overwritten in their place. But where a table grows by a level, its first page keeps what it had in bytes
+/// that nothing points to any more, unless this is on from the first row.
+fn leave_no_remnants(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "secure_delete", "ON", |_| Ok(()))
 }
 
 fn create_tables(connection: &Connection, application_id: i64) -> rusqlite::Result<()> {

@@ -12,9 +12,10 @@ use super::open::{self, Expected, Opened};
 use super::options::Files;
 use super::owner::Owner;
 use super::reader::SqliteOpener;
-use super::{OpenError, SqliteOptions, rows};
+use super::{OpenError, SqliteOptions, rows, scrubbed};
 use crate::page::Page;
 use crate::row::verify_next;
+use crate::store::could_not_rewrite;
 use crate::{
     AppendError, BeginError, Begun, Log, LogError, LogErrorKind, LogOpener, Position, Row,
     verify_chain,
@@ -210,6 +211,22 @@ impl Log for SqliteLog {
             self.connection = None;
         }
         outcome
+    }
+
+    fn rewrite_private(&mut self, rows: &[(Position, Vec<u8>)]) -> Result<(), LogError> {
+        let tried = "could not overwrite private texts";
+        let fits = self.read(tried, |connection| rows::rewrite_private(connection, rows))?;
+        self.checkpoints.rewrote(rows.len());
+        if fits { Ok(()) } else { Err(could_not_rewrite()) }
+    }
+
+    fn scrub(&mut self, through: Position) -> Result<bool, LogError> {
+        let tried = "could not complete a checkpoint";
+        if !self.read(tried, checkpoint::complete_unless_read)? {
+            return Ok(false);
+        }
+        scrubbed::write(&self.files.scrubbed(), through)?;
+        Ok(true)
     }
 
     fn opener(&self) -> Arc<dyn LogOpener> {

@@ -20,7 +20,7 @@ pub struct SqliteOptions {
     pub accept_loss: bool,
     /// After how many new pages (4 KiB) in the write-ahead log to start a checkpoint.
     pub checkpoint_pages: u64,
-    /// Holds back the writing of snapshots.
+    /// Holds back the writing of snapshots, and the reading of the whole log for an erasure.
     pub throttle: Arc<Throttle>,
 }
 
@@ -71,6 +71,10 @@ impl Files {
 
     pub(super) fn acknowledged(&self) -> PathBuf {
         self.beside(".acknowledged")
+    }
+
+    pub(super) fn scrubbed(&self) -> PathBuf {
+        self.beside(".erased")
     }
 
     pub(super) fn snapshots(&self) -> PathBuf {

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use super::error::{failed, is_harmless};
 use super::options::Files;
-use super::{OpenError, connection, rows};
+use super::{OpenError, connection, rows, scrubbed};
 use crate::page::Page;
 use crate::snapshot::FileSnapshots;
 use crate::{LogError, LogOpener, LogReader, Position, Row, Snapshots, Throttle};
@@ -28,6 +28,7 @@ pub struct SqliteOpener {
 struct Shared {
     files: Files,
     snapshots: Arc<FileSnapshots>,
+    throttle: Arc<Throttle>,
     slots: Mutex<Vec<Weak<Slot>>>,
     /// Held for reading by each read, and for writing by a recovery, which lets none in.
     gate: RwLock<()>,
@@ -44,9 +45,9 @@ impl SqliteOpener {
     }
 
     pub(super) fn new(files: Files, throttle: Arc<Throttle>) -> Self {
-        let snapshots = Arc::new(FileSnapshots::new(files.snapshots(), throttle));
-        let slots = Mutex::default();
-        Self { shared: Arc::new(Shared { files, snapshots, slots, gate: RwLock::default() }) }
+        let snapshots = Arc::new(FileSnapshots::new(files.snapshots(), Arc::clone(&throttle)));
+        let (slots, gate) = (Mutex::default(), RwLock::default());
+        Self { shared: Arc::new(Shared { files, snapshots, throttle, slots, gate }) }
     }
 
     /// Waits for running reads, closes the connections of all readers, and keeps them closed for
@@ -75,6 +76,14 @@ impl LogOpener for SqliteOpener {
 
     fn snapshots(&self) -> Arc<dyn Snapshots> {
         Arc::clone(&self.shared.snapshots) as Arc<dyn Snapshots>
+    }
+
+    fn scrubbed(&self) -> Result<Position, LogError> {
+        scrubbed::read(&self.shared.files.scrubbed())
+    }
+
+    fn throttle(&self) -> Arc<Throttle> {
+        Arc::clone(&self.shared.throttle)
     }
 }
 

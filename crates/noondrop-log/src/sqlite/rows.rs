@@ -1,6 +1,6 @@
 //! The statements about rows. All of them are prepared once per connection and used again.
 
-use rusqlite::{Connection, OptionalExtension, Rows, params};
+use rusqlite::{Connection, OptionalExtension, Rows, Transaction, TransactionBehavior, params};
 
 use crate::page::Page;
 use crate::{GENESIS, Position, Row};
@@ -14,6 +14,10 @@ const SELECT_FROM: &str = "SELECT
     FROM log WHERE seq >= ?1 ORDER BY seq";
 
 const SELECT_HEAD: &str = "SELECT seq, digest FROM log ORDER BY seq DESC LIMIT 1";
+
+/// A blob of the same length takes its old place, byte for byte.
+const REWRITE: &str = "UPDATE log SET private = ?1
+    WHERE seq = ?2 AND digest = ?3 AND length(private) = length(?1)";
 
 const SELECT_POSITION: &str = "SELECT seq, digest FROM log WHERE seq = ?1";
 
@@ -32,6 +36,26 @@ pub(super) fn insert(connection: &Connection, row: &Row) -> rusqlite::Result<()>
         row.private,
     ])?;
     Ok(())
+}
+
+/// Overwrites private blobs in one transaction; durable when this returns. False, and nothing done:
+/// one of the rows is not there, or its blob has another length.
+pub(super) fn rewrite_private(
+    connection: &Connection,
+    rows: &[(Position, Vec<u8>)],
+) -> rusqlite::Result<bool> {
+    let behavior = TransactionBehavior::Immediate;
+    let transaction = Transaction::new_unchecked(connection, behavior)?;
+    {
+        let mut statement = transaction.prepare_cached(REWRITE)?;
+        for (position, private) in rows {
+            if statement.execute(params![private, to_sql(position.seq)?, position.digest])? != 1 {
+                return Ok(false);
+            }
+        }
+    }
+    transaction.commit()?;
+    Ok(true)
 }
 
 /// The last position of the log.

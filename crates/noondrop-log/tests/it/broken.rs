@@ -35,9 +35,13 @@ enum Flaw {
     LosesTheLastRow,
     /// Snapshots are not checked before they are handed out.
     ServesDamagedSnapshots,
+    /// Texts that are to be overwritten stay.
+    KeepsErasedTexts,
+    /// It is not remembered up to where texts are erased.
+    ForgetsScrubs,
 }
 
-const FLAWS: [Flaw; 11] = [
+const FLAWS: [Flaw; 13] = [
     Flaw::SwallowsRows,
     Flaw::TrustsThePosition,
     Flaw::ComparesNumbersOnly,
@@ -49,6 +53,8 @@ const FLAWS: [Flaw; 11] = [
     Flaw::RecoversThePast,
     Flaw::LosesTheLastRow,
     Flaw::ServesDamagedSnapshots,
+    Flaw::KeepsErasedTexts,
+    Flaw::ForgetsScrubs,
 ];
 
 #[test]
@@ -143,6 +149,14 @@ impl Log for BrokenLog {
         self.log.between_turns()
     }
 
+    fn rewrite_private(&mut self, rows: &[(Position, Vec<u8>)]) -> Result<(), LogError> {
+        if self.flaw == Flaw::KeepsErasedTexts { Ok(()) } else { self.log.rewrite_private(rows) }
+    }
+
+    fn scrub(&mut self, through: Position) -> Result<bool, LogError> {
+        if self.flaw == Flaw::ForgetsScrubs { Ok(true) } else { self.log.scrub(through) }
+    }
+
     fn opener(&self) -> Arc<dyn LogOpener> {
         Arc::new(BrokenOpener { flaw: self.flaw, opener: self.log.opener() })
     }
@@ -161,6 +175,10 @@ impl LogOpener for BrokenOpener {
 
     fn snapshots(&self) -> Arc<dyn Snapshots> {
         self.opener.snapshots()
+    }
+
+    fn scrubbed(&self) -> Result<Position, LogError> {
+        self.opener.scrubbed()
     }
 }
 

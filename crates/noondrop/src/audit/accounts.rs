@@ -186,6 +186,7 @@ impl Accounts {
             | Fact::KeyRepeated(_)
             | Fact::LossAccepted(_)
             | Fact::LogRestored(_)
+            | Fact::BuyerErased(_)
             | Fact::SettingsChanged(_) => Ok(()),
         }
     }

@@ -319,7 +319,8 @@ pub fn standing(hold: &HoldView, naming: Naming<'_>) -> String {
         _ => String::new(),
     };
     let texts = hold.texts.as_deref();
-    let buyer = texts.map_or("", |texts| texts.buyer.as_str());
+    let buyer = texts.map(|texts| texts.buyer.as_str()).filter(|buyer| !buyer.is_empty());
+    let buyer = buyer.unwrap_or("(erased)");
     let reference = texts.and_then(|texts| texts.reference.as_deref());
     let reference = reference.map(|text| format!(", reference {text}")).unwrap_or_default();
     format!(

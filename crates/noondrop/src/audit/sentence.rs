@@ -113,6 +113,13 @@ impl Told<'_> {
                 "the log was restored from a backup that ended at row {}; what was answered after that row is not in it",
                 restored.after
             ),
+            Fact::BuyerErased(erased) => format!(
+                "{} erased buyer {}{}, who had had {} holds: his texts are in no fact before this one",
+                by(erased.by),
+                erased.buyer,
+                self.reason(),
+                erased.holds
+            ),
             _ => return None,
         })
     }

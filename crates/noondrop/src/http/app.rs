@@ -22,7 +22,7 @@ use super::error::{Context, fault_problem, refusal_problem};
 use super::keys::{KeyPolicy, idempotency_key};
 use super::origin::cut_origin;
 use super::problem::Problem;
-use super::render::{Texts, hold_body, item_value, sale_value, shop_value};
+use super::render::{Texts, erased_value, hold_body, item_value, sale_value, shop_value};
 use crate::auth::{Authenticator, Identity, Role};
 
 /// How long a read waits for `at_least`.
@@ -280,6 +280,7 @@ impl App {
             Outcome::Shop(view) => {
                 value_response(created_or(status, view.created), &shop_value(view))
             }
+            Outcome::Erased(view) => value_response(status, &erased_value(view)),
             Outcome::Refused(refusal) => {
                 let payment_ref = self.payment_of(refusal).await;
                 let payment_ref = payment_ref.as_deref();
@@ -298,8 +299,11 @@ impl App {
     /// A second charge is told which payment was first.
     async fn payment_of(&self, refusal: &Refusal) -> Option<String> {
         let Refusal::ConfirmedWithOtherPayment { hold } = *refusal else { return None };
-        let asked =
-            move |state: &State, _| state.payment_ref(state.hold_no(hold)?).map(str::to_owned);
+        // Empty once its buyer is erased.
+        let asked = move |state: &State, _| {
+            let known = state.payment_ref(state.hold_no(hold)?);
+            known.filter(|text| !text.is_empty()).map(str::to_owned)
+        };
         self.ask(asked).await.ok()?.value
     }
 }

@@ -85,6 +85,7 @@ pub const CODES: &[CodeRow] = &[
     row("hold_confirmed", 409, true, No, "The hold is confirmed"),
     row("hold_cancelled", 409, true, No, "The hold was cancelled"),
     row("confirmed_with_other_payment", 409, true, No, "Another payment confirmed the hold"),
+    row("buyer_has_live_holds", 409, false, SameKey, "The buyer has live holds"),
     row("use_adjust", 409, false, No, "A total is changed with adjust"),
     row("version_mismatch", 409, false, No, "It changed meanwhile"),
     row("history_changed", 412, false, No, "The log took another way"),

@@ -42,7 +42,8 @@ impl Context<'_> {
             | Act::ItemAdjust(_)
             | Act::ItemSeats(_)
             | Act::ItemBlock(_)
-            | Act::ItemUnblock(_) => None,
+            | Act::ItemUnblock(_)
+            | Act::BuyerErase(_) => None,
         }
     }
 
@@ -71,7 +72,8 @@ impl Context<'_> {
             | Act::HoldConfirm(_)
             | Act::HoldExtend(_)
             | Act::HoldRelease(_)
-            | Act::HoldCancel(_) => None,
+            | Act::HoldCancel(_)
+            | Act::BuyerErase(_) => None,
         }
     }
 
@@ -189,6 +191,11 @@ pub fn refusal_problem(refusal: &Refusal, context: &Context<'_>) -> Problem {
                 .with("now", *now)
         }
         Refusal::InvalidField { field, bound } => Problem::field(field, bound),
+        Refusal::BuyerHasLiveHolds { holds } => Problem::new(
+            code,
+            format!("The buyer has {holds} live holds. Release them, or wait until they end."),
+        )
+        .with("holds", *holds),
     }
 }
 

@@ -31,7 +31,11 @@ impl KeyPolicy {
             | Act::ItemBlock(_)
             | Act::ItemUnblock(_) => Self::Required,
             Act::HoldConfirm(_) | Act::HoldRelease(_) | Act::HoldCancel(_) => Self::Optional,
-            Act::ShopPut(_) | Act::SalePut(_) | Act::SaleMove(_) | Act::ItemPut(_) => Self::Ignored,
+            Act::ShopPut(_)
+            | Act::SalePut(_)
+            | Act::SaleMove(_)
+            | Act::ItemPut(_)
+            | Act::BuyerErase(_) => Self::Ignored,
         }
     }
 }

@@ -230,6 +230,11 @@ const OPERATIONS: &[Operation] = &[
         ..send("/v1/sales/{sale}/{step}", "sales.move", "Move a sale to its next state", ADMINS, "")
     },
     Operation {
+        headers: &[],
+        answers: &[(200, "Erased")],
+        ..send("/v1/buyers/erase", "buyers.erase", "Forget a buyer", ADMINS, "Erase")
+    },
+    Operation {
         query: &["after", "limit"],
         ..read("/v1/ledger", "ledger.list", "The log, row by row", AUDITORS, &[(200, "LedgerPage")])
     },

@@ -59,6 +59,13 @@ pub async fn readyz(State(app): State<Arc<App>>, Query(query): Query<ReadyQuery>
         "turns": status.tally.turns,
         "rows": status.tally.rows,
         "replays": status.tally.replays,
+        "erasures": {
+            "pending": status.erasures.pending,
+            "scanned": status.erasures.scanned,
+            "rows_rewritten": status.erasures.rows_rewritten,
+            "done": status.erasures.done,
+            "failed": status.erasures.failed,
+        },
         "violations": status.tally.violations,
         "clock_steps": status.tally.clock_steps,
         "uptime_ms": status.uptime_ms,
@@ -217,6 +224,11 @@ fn render(status: &Status, lags: &[(&str, f64)], items: &[ItemView], app: &App) 
     let age = status.snapshots.age_ms.map_or(-1.0, |ms| ms as f64 / 1_000.0);
     text.gauge("snapshot_age_seconds", "Since the newest snapshot; -1: none", age);
     text.counter("conservation_violations_total", "Contained violations", tally.violations);
+    let erasures = &status.erasures;
+    text.gauge("erasures_pending", "Erased buyers whose texts may be in the log", erasures.pending);
+    let rewritten = erasures.rows_rewritten;
+    text.counter("erasure_rows_rewritten_total", "Rows whose texts were overwritten", rewritten);
+    text.counter("erasure_failures_total", "Erasures to be tried again", erasures.failed);
     let quarantined = items.iter().filter(|item| item.quarantined).count();
     text.gauge("quarantined_items", "Items whose counts are in doubt", quarantined);
     text.gauge("live_holds", "Holds that claim units", status.counters.live_holds);

@@ -205,6 +205,7 @@ impl Eyes {
             // What does not say whose it is belongs to the only shop there is.
             _ if self.is_alone() => true,
             Fact::ShopDefined(fact) => self.is_own(fact.shop),
+            Fact::BuyerErased(fact) => self.is_own(fact.shop),
             Fact::ActorSeen(fact) => fact.shop == self.shop,
             Fact::KeyRepeated(fact) => self.keys.contains(&fact.key),
             Fact::HoldsExpired(fact) => fact.holds().any(|(no, _)| self.has_hold(no)),

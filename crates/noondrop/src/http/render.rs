@@ -3,8 +3,8 @@
 
 use jiff::fmt::temporal::DateTimePrinter;
 use noondrop_core::{
-    Catalog, Counts, HoldTexts, HoldView, ItemIx, ItemView, LabelIx, Name, SaleView, SeatKept,
-    SeatOfHold, ShopView, Timestamp,
+    Catalog, Counts, ErasedView, HoldTexts, HoldView, ItemIx, ItemView, LabelIx, Name, SaleView,
+    SeatKept, SeatOfHold, ShopView, Timestamp,
 };
 use serde_json::{Value, json};
 
@@ -121,7 +121,8 @@ pub fn hold_body(view: &HoldView, texts: Texts<'_>, catalog: &Catalog) -> String
     json.raw("{\"id\":\"").number(view.id).raw("\",\"fence\":").number(view.fence);
     json.raw(",\"state\":").string(view.state.as_str()).raw(",\"live\":").bool(view.live);
     json.raw(",\"shop\":").string(shop).raw(",\"sale\":").string(sale);
-    json.raw(",\"buyer\":").string(texts.buyer);
+    // Empty once he is erased: nobody has an empty name.
+    json.raw(",\"buyer\":").optional(Some(texts.buyer).filter(|buyer| !buyer.is_empty()));
     json.raw(",\"reference\":").optional(texts.reference);
     json.raw(",\"created_at\":").time(view.created_at);
     json.raw(",\"expires_at\":").time(view.expires_at);
@@ -227,6 +228,18 @@ pub fn sale_value(view: &SaleView) -> Value {
         "returns_to": terms.returns_to.as_ref().map(|returns| {
             json!({"label": returns.label.as_str(), "lapsed": returns.lapsed})
         }),
+    })
+}
+
+/// A buyer who was erased, by his digest: how the log calls him from now on.
+#[must_use]
+pub fn erased_value(view: &ErasedView) -> Value {
+    json!({
+        "buyer": view.buyer.to_string(),
+        "holds": view.holds,
+        "erased_at": time_text(view.at),
+        "already": view.before.is_some(),
+        "erased_before_at": view.before.map(time_text),
     })
 }
 

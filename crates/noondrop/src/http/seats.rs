@@ -254,7 +254,8 @@ pub async fn get(
     let mut value = seat_value(&info);
     if let Some(hold) = hold.filter(|hold| may_see(&caller, hold)) {
         value["hold"] = hold.id.to_string().into();
-        value["buyer"] = hold.texts.as_ref().map_or("", |texts| texts.buyer.as_str()).into();
+        let buyer = hold.texts.as_ref().map(|texts| texts.buyer.as_str());
+        value["buyer"] = buyer.filter(|buyer| !buyer.is_empty()).into();
     }
     let mut response = value_response(StatusCode::OK, &value);
     position_header(response.headers_mut(), answer.position);

@@ -75,6 +75,14 @@ impl Log for Gated<dyn Log> {
         self.inner.between_turns()
     }
 
+    fn rewrite_private(&mut self, rows: &[(Position, Vec<u8>)]) -> Result<(), LogError> {
+        self.inner.rewrite_private(rows)
+    }
+
+    fn scrub(&mut self, through: Position) -> Result<bool, LogError> {
+        self.inner.scrub(through)
+    }
+
     fn opener(&self) -> Arc<dyn LogOpener> {
         let inner = Box::new(self.inner.opener());
         Arc::new(Gated { gates: self.gates.clone(), inner })
@@ -89,6 +97,10 @@ impl LogOpener for Gated<Arc<dyn LogOpener>> {
 
     fn snapshots(&self) -> Arc<dyn Snapshots> {
         self.inner.snapshots()
+    }
+
+    fn scrubbed(&self) -> Result<Position, LogError> {
+        self.inner.scrubbed()
     }
 }
 

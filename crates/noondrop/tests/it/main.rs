@@ -3,6 +3,7 @@
 mod audit;
 mod backup;
 mod compare;
+mod erase;
 mod http;
 mod http_docs;
 mod http_log;

@@ -7,6 +7,7 @@ mod act;
 mod block;
 mod create;
 mod define;
+mod erase;
 mod passing;
 mod seats;
 mod share;
@@ -118,6 +119,7 @@ impl State {
             Act::HoldExtend(extend) => self.decide_extend(&by, command, extend, out),
             Act::HoldRelease(release) => self.decide_release(&by, command, release, out),
             Act::HoldCancel(cancel) => self.decide_cancel(&by, command, cancel, out),
+            Act::BuyerErase(erase) => self.decide_erase(&by, erase, out),
         }?;
         if let Some(introduction) = introduction
             && !out.is_empty()

@@ -100,6 +100,7 @@ fn requests() -> Vec<(&'static str, Value)> {
                 ("reason?", text()),
             ]),
         ),
+        ("Erase", request(&[("buyer", name()), ("reason", text())])),
         ("Confirm", request(&[fence(), paid()])),
         ("Extend", request(&[fence_maybe.clone(), ("seconds", count()), reason_maybe.clone()])),
         ("Release", request(&[fence_maybe, ("lines?", parts()), reason_maybe])),
@@ -205,7 +206,7 @@ fn hold() -> Value {
         ("live", json!({"type": "boolean"})),
         ("shop", name()),
         ("sale", name()),
-        ("buyer", text()),
+        ("buyer", maybe(text())),
         ("reference", maybe(text())),
         ("created_at", time()),
         ("expires_at", time()),
@@ -242,6 +243,16 @@ fn answers() -> Vec<(&'static str, Value)> {
         ("SeatPage", members(&[("seats", list(named("Seat"))), ("next_after", maybe(count()))])),
         ("LedgerPage", members(&[("rows", list(row)), next()])),
         ("LedgerHead", members(&[("position", text()), ("seq", count()), ("digest", text())])),
+        (
+            "Erased",
+            members(&[
+                ("buyer", text()),
+                ("holds", count()),
+                ("erased_at", time()),
+                ("already", json!({"type": "boolean"})),
+                ("erased_before_at", maybe(time())),
+            ]),
+        ),
         ("Problem", problem()),
     ]
 }
@@ -250,7 +261,7 @@ fn seat_told() -> Value {
     let states =
         json!({"type": "string", "examples": ["free", "held", "sold", "blocked", "removed"]});
     let mut told = seat();
-    told.extend([("state", states), ("hold?", text()), ("buyer?", text())]);
+    told.extend([("state", states), ("hold?", text()), ("buyer?", maybe(text()))]);
     members(&told)
 }
 

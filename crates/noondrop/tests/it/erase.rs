@@ -1,0 +1,275 @@
+//! After an erasure no clear text of a buyer is left in any file of the data directory of a real server.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use noondrop::time::steady;
+use serde_json::{Value, json};
+
+use crate::backup::{backup, text};
+use crate::program::noondrop;
+use crate::shop::{Answered, Shop};
+
+const ANN: &str = "ann-shirley-8812";
+const BOB: &str = "bob-cuthbert-4471";
+/// What must never be in a file: addresses are cut and digested before anything is written.
+const NEVER: [&str; 2] = ["203.0.113.77", "203.0.113.0"];
+
+/// All clear texts of a buyer.
+fn texts(buyer: &str) -> Vec<String> {
+    let more = ["order-", "pay-", "late-pay-", "note-", "left-", "lost-order-"];
+    let more = more.iter().map(|what| format!("{what}{buyer}"));
+    [buyer.to_owned()].into_iter().chain(more).collect()
+}
+
+/// Every file below a directory.
+fn files(of: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(of).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+/// The files that have a text, as bytes or in hexadecimal.
+fn with_text(files: &[PathBuf], wanted: &str) -> Vec<PathBuf> {
+    let hex: String = wanted.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let has =
+        |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    let found = files.iter().filter(|path| {
+        // A file that went away meanwhile has no text.
+        let bytes = fs::read(path).unwrap_or_default();
+        has(&bytes, wanted) || has(&bytes, &hex)
+    });
+    found.cloned().collect()
+}
+
+#[track_caller]
+fn assert_gone(data: &Path, buyer: &str) {
+    let files = files(data);
+    for text in texts(buyer).iter().map(String::as_str).chain(NEVER) {
+        let found = with_text(&files, text);
+        assert!(found.is_empty(), "{text} is in {found:?}");
+    }
+}
+
+/// The negative control: the same look finds every text where it was not erased.
+#[track_caller]
+fn assert_there(data: &Path, buyer: &str) {
+    let files = files(data);
+    for text in texts(buyer) {
+        assert!(!with_text(&files, &text).is_empty(), "{text} is nowhere");
+    }
+}
+
+/// One hold that is sold and cancelled with a reason, one that a late payment meets, one attempt that lost; all of a buyer's
+/// kinds of texts. Large metadata, so that they lie on pages of their own, too.
+fn buys(shop: &mut Shop, buyer: &str) -> Value {
+    let note = format!("note-{buyer}");
+    let more = json!({"metadata": {"note": note, "fill": format!("{note} ").repeat(60)}});
+    let hold = shop.admin.hold_with(buyer, &more).json();
+    assert_eq!(shop.admin.confirm(&hold, &format!("pay-{buyer}")).status, 200);
+    assert_eq!(shop.admin.confirm(&hold, &format!("late-pay-{buyer}")).status, 409);
+    let cancel = json!({
+        "fence": hold["fence"],
+        "lines": [{"line": 1}],
+        "reason": format!("left-{buyer}"),
+        "to": "stock",
+    });
+    let path = format!("/v1/holds/{}/cancel", hold["id"].as_str().unwrap());
+    shop.admin.well("POST", &path, None, &cancel);
+    let paid = json!({
+        "reference": format!("second-order-{buyer}"),
+        "confirm": {"payment_ref": format!("late-pay-{buyer}")},
+    });
+    let key = format!("second-{buyer}");
+    let mut body =
+        json!({"sale": "noon", "buyer": buyer, "lines": [{"item": "floor", "quantity": 1}]});
+    body.as_object_mut().unwrap().extend(paid.as_object().unwrap().clone());
+    shop.admin.well("POST", "/v1/holds", Some(&key), &body);
+    let lost = json!({
+        "sale": "noon",
+        "buyer": buyer,
+        "reference": format!("lost-order-{buyer}"),
+        "metadata": {"note": format!("lost-note-{buyer}")},
+        "lines": [{"item": "floor", "quantity": 2_000_000}],
+    });
+    let refused =
+        shop.admin.call("POST", "/v1/holds", Some(&format!("lost-{buyer}")), &lost.to_string());
+    assert_eq!(refused.status, 409, "{refused:?}");
+    hold
+}
+
+fn erase(shop: &mut Shop, buyer: &str) -> Answered {
+    let body = json!({"buyer": buyer, "reason": "asked by letter of 30 November"});
+    shop.admin.call("POST", "/v1/buyers/erase", None, &body.to_string())
+}
+
+fn standing(shop: &mut Shop) -> Value {
+    shop.admin.well("GET", "/readyz?verbose", None, &Value::Null).json()["erasures"].clone()
+}
+
+/// Waits until the log is clean up to a row, and gives what the server says of it then.
+fn cleaned(shop: &mut Shop, row: u64) -> Value {
+    let begun = steady();
+    loop {
+        let erasures = standing(shop);
+        if erasures["done"].as_u64().unwrap() >= row && erasures["pending"] == 0 {
+            return erasures;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "{erasures}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn row(position: &str) -> u64 {
+    position.split_once('.').unwrap().0.parse().unwrap()
+}
+
+fn audited(data: &Path) -> Value {
+    let ran = noondrop(["audit", "--json", "--data", text(data)]);
+    assert!(ran.success, "{ran:?}");
+    serde_json::from_str(&ran.out).unwrap()
+}
+
+#[test]
+fn no_clear_text_is_left_in_any_file_after_an_erasure() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let mut shop = Shop::start(&data);
+    shop.admin.open(3_600);
+    let hold = buys(&mut shop, ANN);
+    buys(&mut shop, BOB);
+    shop.sell(200);
+    // A clean start and stop leave a snapshot with the texts, and an evidence file is none of ours to forget either.
+    shop.server.stop().unwrap();
+    fs::create_dir_all(data.join("evidence")).unwrap();
+    shop.server.restart().unwrap();
+    drop(shop);
+    let mut shop = Shop::start(&data);
+    assert_there(&data, ANN);
+    assert_there(&data, BOB);
+
+    let told = erase(&mut shop, ANN);
+    assert_eq!(told.status, 200, "{told:?}");
+    let told = told.json();
+    assert_eq!((&told["holds"], &told["already"]), (&json!(2), &json!(false)));
+    // Memory is clean with the answer.
+    let path = format!("/v1/holds/{}", hold["id"].as_str().unwrap());
+    let seen = shop.admin.well("GET", &path, None, &Value::Null).json();
+    for gone in ["buyer", "reference", "metadata"] {
+        assert_eq!(seen[gone], Value::Null, "{gone}");
+    }
+    let late = shop.admin.confirm(&hold, "third-payment");
+    assert!(!late.text.contains(ANN), "{late:?}");
+    let head = shop.admin.head();
+    let erasures = cleaned(&mut shop, row(&head) - 1);
+    assert!(erasures["rows_rewritten"].as_u64() >= Some(5), "{erasures}");
+    // While it still runs: not in the write-ahead log, not in a snapshot.
+    assert_gone(&data, ANN);
+    assert_there(&data, BOB);
+    let again = erase(&mut shop, ANN).json();
+    assert_eq!(again["already"], true);
+    let head = shop.admin.head();
+    cleaned(&mut shop, row(&head));
+
+    shop.server.stop().unwrap();
+    assert_gone(&data, ANN);
+    assert_there(&data, BOB);
+    audited(&data);
+    // It starts from what is left, and all of it is there but him.
+    let before = fs::read(data.join("noondrop.sqlite")).unwrap().len();
+    let mut shop = Shop::start(&data);
+    let seen = shop.admin.well("GET", &path, None, &Value::Null).json();
+    assert_eq!((&seen["buyer"], &seen["state"]), (&Value::Null, &json!("cancelled")));
+    let list = format!("/v1/holds?buyer={ANN}");
+    let found = shop.admin.well("GET", &list, None, &Value::Null).json();
+    assert_eq!(
+        found["holds"].as_array().map(Vec::len),
+        Some(2),
+        "who knows his name finds his holds"
+    );
+    assert!(before > 0);
+}
+
+/// Killed at any moment of it, the next start goes on; until then nobody is told that it is done.
+#[test]
+fn an_erasure_that_is_killed_goes_on_at_the_next_start() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let mut shop = Shop::start(&data);
+    shop.admin.open(3_600);
+    buys(&mut shop, BOB);
+    let mut fates = BTreeSet::new();
+    for round in 0..6 {
+        let buyer = format!("{ANN}-{round}");
+        buys(&mut shop, &buyer);
+        shop.sell(150);
+        assert_there(&data, &buyer);
+        assert_eq!(erase(&mut shop, &buyer).status, 200);
+        let head = shop.admin.head();
+        std::thread::sleep(Duration::from_millis(round * 12));
+        shop.server.kill().unwrap();
+        let left = texts(&buyer).iter().any(|text| !with_text(&files(&data), text).is_empty());
+        fates.insert(left);
+        drop(shop);
+        shop = Shop::start(&data);
+        cleaned(&mut shop, row(&head));
+        assert_gone(&data, &buyer);
+    }
+    assert!(fates.contains(&true), "it was always done before it was killed: {fates:?}");
+    assert_there(&data, BOB);
+    shop.server.stop().unwrap();
+    audited(&data);
+    assert_there(&data, BOB);
+}
+
+#[test]
+fn who_is_in_the_middle_of_buying_is_not_erased_and_only_an_admin_erases() {
+    let home = tempfile::tempdir().unwrap();
+    let data = home.path().join("data");
+    let mut shop = Shop::start(&data);
+    shop.admin.open(3_600);
+    let hold = shop.admin.hold(ANN).json();
+    let refused = erase(&mut shop, ANN);
+    assert_eq!((refused.status, refused.code().as_str()), (409, "buyer_has_live_holds"));
+    assert_eq!(refused.json()["holds"], 1);
+    assert!(!shop.admin.head().is_empty());
+    let path = format!("/v1/holds/{}/release", hold["id"].as_str().unwrap());
+    shop.admin.well("POST", &path, None, &json!({"reason": "to be erased"}));
+    assert_eq!(erase(&mut shop, ANN).json()["already"], false);
+    assert_eq!(erase(&mut shop, "nobody-we-know").json()["holds"], 0);
+    let head = shop.admin.head();
+    cleaned(&mut shop, row(&head));
+    let told = noondrop(["explain", "--data", text(&data), "--buyer", ANN]);
+    assert!(told.success && !told.out.contains("order-"), "{told:?}");
+}
+
+/// A copy from before has the texts: it is said so. Once restored and started, they go again.
+#[test]
+fn a_restored_log_is_cleaned_again() {
+    let home = tempfile::tempdir().unwrap();
+    let (data, to) = (home.path().join("data"), home.path().join("copy"));
+    let mut shop = Shop::start(&data);
+    shop.admin.open(3_600);
+    buys(&mut shop, ANN);
+    buys(&mut shop, BOB);
+    backup(&data, &to);
+    erase(&mut shop, ANN);
+    let head = shop.admin.head();
+    cleaned(&mut shop, row(&head));
+    backup(&data, &to);
+    assert_there(&to, ANN);
+    shop.server.stop().unwrap();
+    fs::rename(&data, home.path().join("old")).unwrap();
+    let ran = noondrop(["restore", "--json", "--from", text(&to), "--data", text(&data)]);
+    assert!(ran.success, "{ran:?}");
+    assert_there(&data, ANN);
+    let mut shop = Shop::start(&data);
+    cleaned(&mut shop, row(&head));
+    assert_gone(&data, ANN);
+    assert_there(&data, BOB);
+    shop.server.stop().unwrap();
+    audited(&data);
+}
