@@ -42,6 +42,6 @@ pub use outcome::*;
 pub use refusal::*;
 pub use state::{
     Catalog, Counters, Decision, ItemName, Misfit, Moment, SaleName, Savepoint, SeatInfo, ShopName,
-    SnapshotError, State, TimePlan, Totals, Violation,
+    SnapshotError, State, TimePlan, Totals, Violation, hold_id,
 };
 pub use units::*;

@@ -43,7 +43,7 @@ pub use decide::Decision;
 pub use look::{Counters, SeatInfo};
 pub use recount::{Totals, Violation};
 pub use snapshot::SnapshotError;
-pub use turn::{Moment, Savepoint, TimePlan};
+pub use turn::{Moment, Savepoint, TimePlan, hold_id};
 
 use books::Books;
 use holds::Holds;

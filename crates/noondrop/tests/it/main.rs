@@ -16,4 +16,5 @@ mod program;
 mod rehearse;
 mod restore;
 mod shop;
+mod story;
 mod tidy;
