@@ -99,11 +99,18 @@ impl Naming<'_> {
     /// Seats that left their holds, each with the block that it went into.
     #[must_use]
     pub fn seats_out<'s>(&self, seats: impl Iterator<Item = &'s SeatOut>) -> Option<String> {
-        let told = seats.filter(|out| self.sees.seat(out.item, out.seat)).map(|out| {
-            let how = if out.gone.unwrap_or(false) { ", which is removed," } else { "" };
+        let mut groups: Vec<(String, Vec<String>)> = Vec::new();
+        for out in seats {
+            let how = if out.gone.unwrap_or(false) { " (removed)" } else { "" };
             let block = self.block(" into", out.item, out.to);
-            format!("{} of {}{how}{block}", self.seat(out.item, out.seat), self.item(out.item))
-        });
+            let place = format!(" of {}{how}{block}", self.item(out.item));
+            let name = self.seat(out.item, out.seat);
+            match groups.iter_mut().find(|(known, _)| *known == place) {
+                Some((_, names)) => names.push(name),
+                None => groups.push((place, vec![name])),
+            }
+        }
+        let told = groups.into_iter().map(|(place, names)| joined(names.into_iter()) + &place);
         Some(joined(told)).filter(|told| !told.is_empty())
     }
 
@@ -129,6 +136,12 @@ impl Naming<'_> {
             }
         }
     }
+}
+
+/// The verb for so many units that there were.
+#[must_use]
+pub const fn were(units: u32) -> &'static str {
+    if units == 1 { "was" } else { "were" }
 }
 
 /// Seats that a list names one by one.

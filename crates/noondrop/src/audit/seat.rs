@@ -66,6 +66,12 @@ impl SeatTold {
         self
     }
 
+    /// The item, and the seat's number in it.
+    #[must_use]
+    pub const fn place(&self) -> (ItemIx, SeatNo) {
+        (self.item, self.seat)
+    }
+
     /// Who has it.
     #[must_use]
     pub const fn owner(&self) -> Option<HoldNo> {

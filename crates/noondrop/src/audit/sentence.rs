@@ -2,13 +2,13 @@
 
 use noondrop_core::seats::SeatNo;
 use noondrop_core::{
-    BlockAct, BlockMoved, CancelTo, Digest16, Entry, Fact, HoldAct, HoldActRefused, HoldCreated,
-    HoldNo, HoldRefused, HoldReleased, HoldTouched, HoldsExpired, ItemDefined, ItemIx, KeyUse,
-    LabelIx, LineMoved, LineRefusal, Private, Refusal, SeatOut, SeatStanding, SeatsChanged,
+    BlockAct, BlockMoved, CancelTo, Digest16, Draw, Entry, Fact, HoldAct, HoldActRefused,
+    HoldCreated, HoldNo, HoldRefused, HoldReleased, HoldTouched, HoldsExpired, ItemDefined, ItemIx,
+    KeyUse, LabelIx, LineMoved, LineRefusal, Private, Refusal, SeatOut, SeatStanding, SeatsChanged,
     StockCode, Timestamp,
 };
 
-use super::naming::{Naming, joined};
+use super::naming::{Naming, joined, were};
 use crate::http::render::time_text;
 
 /// Lapsed holds that a sentence names one by one.
@@ -160,7 +160,8 @@ impl Told<'_> {
         let what = what.iter().filter(|(_, seats)| !seats.is_empty());
         let unplanned = match changed.unplanned {
             0 => String::new(),
-            seats => format!(", and {seats} that are removed still have an owner"),
+            1 => ", and 1 removed seat still has an owner".to_owned(),
+            seats => format!(", and {seats} removed seats still have an owner"),
         };
         format!(
             "{} changed the seats of {}{}: {}; it has {} seats now{unplanned}{}",
@@ -179,10 +180,11 @@ impl Told<'_> {
             None => format!("{} of {}", moved.quantity, self.naming.item(moved.item)),
         };
         format!(
-            "{} {what} {units} {under} {}; {} are there now{}{}",
+            "{} {what} {units} {under} {}; {} {} there now{}{}",
             self.naming.actor(moved.by),
             moved.label,
             moved.blocked,
+            if moved.blocked == 1 { "is" } else { "are" },
             self.reason(),
             with_key(moved.key)
         )
@@ -295,7 +297,9 @@ impl Told<'_> {
         let stock = pools.filter(|draw| draw.label.is_none()).filter_map(|draw| {
             let counts = self.naming.sees.counts(draw.pool)?;
             let item = self.naming.item(draw.pool);
-            Some(format!("{} of {} {item} were free then", counts.free(), counts.total))
+            let free = counts.free();
+            let verb = if free == 1 { "was" } else { "were" };
+            Some(format!("{free} of {} {item} {verb} free then", counts.total))
         });
         listed(stock)
     }
@@ -348,22 +352,31 @@ impl Told<'_> {
         if line.from.is_some() && taken.is_none() {
             let block = self.naming.out_of(line.item, line.from);
             return format!(
-                "{} of {item}{block} were left where {asked} were asked for",
-                line.available
+                "{} of {item}{block} {} left where {asked} {} asked for",
+                line.available,
+                were(line.available),
+                were(asked)
             );
         }
         let shortage = match line.code {
             StockCode::SoldOut => format!("all of {item} were sold"),
             StockCode::AllHeld => {
-                format!("no {item} was free, {} were in other baskets", line.held)
+                format!("no {item} was free, {} {} in other baskets", line.held, were(line.held))
             }
             StockCode::NotEnoughFree => format!(
-                "{} of {item} were free and {} in other baskets where {asked} were asked for",
-                line.available, line.held
+                "{} of {item} {} free and {} in other baskets where {asked} {} asked for",
+                line.available,
+                were(line.available),
+                line.held,
+                were(asked)
             ),
             StockCode::SeatTaken => taken.unwrap_or_else(|| format!("a seat of {item} was taken")),
             StockCode::NotTogether => {
-                format!("{} of {item} were free, but no {asked} next to each other", line.available)
+                format!(
+                    "{} of {item} {} free, but no {asked} next to each other",
+                    line.available,
+                    were(line.available)
+                )
             }
         };
         format!("{limited}{shortage}")
@@ -406,13 +419,16 @@ impl Told<'_> {
         let some = shown().take(NAMED_MAX).map(|(no, _)| self.hold(no));
         let more = count.saturating_sub(NAMED_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let seats = self.naming.seats_out(expired.seats.iter().flatten());
-        let units = expired.moves.iter().map(|draw| self.naming.units_back(draw));
-        let what = if count < all {
-            seats.unwrap_or_else(|| "what was held".to_owned())
+        let all_shown = count == all;
+        let seats = expired.seats.iter().flatten();
+        let seats = seats.filter(|out| all_shown || self.naming.sees.seat(out.item, out.seat));
+        let seats = self.naming.seats_out(seats);
+        let named = |draw: &&Draw| expired.seats.iter().flatten().any(|out| out.item == draw.pool);
+        let what = if all_shown {
+            let counted = expired.moves.iter().filter(|draw| !named(draw));
+            listed(seats.into_iter().chain(counted.map(|draw| self.naming.units_back(draw))))
         } else {
-            let seats = seats.map(|seats| format!(" ({seats})")).unwrap_or_default();
-            format!("{}{seats}", listed(units))
+            seats.unwrap_or_else(|| "what was held".to_owned())
         };
         format!("time ran out for {}{more}: {what} came back", listed(some))
     }

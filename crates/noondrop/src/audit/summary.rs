@@ -10,7 +10,7 @@ use noondrop_core::{
 use serde_json::{Value, json};
 
 use super::glance::Glance;
-use super::naming::{Naming, joined};
+use super::naming::{Naming, joined, were};
 use crate::http::render::time_text;
 
 /// A line that could not be had, with the pool that it failed at as it stood then.
@@ -291,7 +291,10 @@ fn clause(lack: &Lack, naming: Naming<'_>) -> (String, String) {
     }
     if line.from.is_some() {
         let block = block(naming, line.item, line.from);
-        return (format!("{} of {pool}{block} were left", line.available), asked);
+        return (
+            format!("{} of {pool}{block} {} left", line.available, were(line.available)),
+            asked,
+        );
     }
     match line.code {
         StockCode::SoldOut | StockCode::AllHeld => {
@@ -300,11 +303,11 @@ fn clause(lack: &Lack, naming: Naming<'_>) -> (String, String) {
             (format!("all {all} of {pool} were {stood}"), came)
         }
         StockCode::NotTogether => (
-            format!("{} of {pool} were free", line.available),
+            format!("{} of {pool} {} free", line.available, were(line.available)),
             format!("{asked} next to each other"),
         ),
         StockCode::NotEnoughFree | StockCode::SeatTaken => {
-            (format!("{} of {pool} were free", line.available), asked)
+            (format!("{} of {pool} {} free", line.available, were(line.available)), asked)
         }
     }
 }

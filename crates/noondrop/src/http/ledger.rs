@@ -285,6 +285,9 @@ fn search(
         return Ok(json!({"attempts": [], "next_after": Value::Null}));
     };
     let Reading { reader, eyes, until } = reading;
+    if let By::Seat(seat) = &wanted.by {
+        eyes.seat = Some(seat.place());
+    }
     let last = until.seq.min(from.seq.saturating_add(SCAN_ROWS_MAX));
     let scan = Scan::after(&mut **reader, from).map_err(|error| unreadable(&error))?;
     let (mut scan, mut attempts, mut shown) = (scan.until(last), Vec::new(), HashSet::new());

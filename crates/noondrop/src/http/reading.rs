@@ -115,12 +115,14 @@ pub struct Eyes {
     holds: HashMap<HoldNo, Known>,
     /// Keys of facts that were shown: a repeat names nothing else.
     keys: HashSet<Digest16>,
+    /// The seat that is asked about: of facts about many, sentences name it.
+    pub seat: Option<(ItemIx, SeatNo)>,
 }
 
 impl Eyes {
     fn new(handle: Handle, shop: Name) -> Self {
         let catalog = handle.catalog();
-        Self { handle, catalog, shop, holds: HashMap::new(), keys: HashSet::new() }
+        Self { handle, catalog, shop, holds: HashMap::new(), keys: HashSet::new(), seat: None }
     }
 
     /// Looks up the holds that facts name, to be done before they are shown. With `only`, the others of a fact about
@@ -267,7 +269,7 @@ impl Sees for Shown<'_> {
         Sight::lapse(self, hold)
     }
 
-    fn seat(&self, item: ItemIx, _: SeatNo) -> bool {
-        Sight::pool(self, item)
+    fn seat(&self, item: ItemIx, seat: SeatNo) -> bool {
+        self.eyes.seat == Some((item, seat)) || Sight::pool(self, item)
     }
 }
