@@ -10,7 +10,6 @@ use noondrop::bench::engine::{Plan, run};
 use noondrop::cli::Failure;
 use noondrop::serve::LOG_FILE;
 
-#[expect(clippy::disallowed_methods, reason = "an example reads its own arguments")]
 fn arguments() -> Vec<String> {
     std::env::args().skip(1).collect()
 }

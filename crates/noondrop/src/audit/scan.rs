@@ -150,6 +150,21 @@ impl<'a> Skim<'a> {
     pub fn all(reader: &'a mut dyn LogReader) -> Result<Self, ScanError> {
         Scan::all(reader).map(Self)
     }
+
+    /// The rows after one that is known, up to another.
+    pub fn between(
+        reader: &'a mut dyn LogReader,
+        after: Position,
+        last: u64,
+    ) -> Result<Self, ScanError> {
+        Scan::after(reader, after).map(|scan| Self(scan.until(last)))
+    }
+
+    /// The last row that was handed out.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.0.position()
+    }
 }
 
 impl Iterator for Skim<'_> {

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use noondrop_core::codec::decode_row;
+use noondrop_core::codec::{CodecError, decode_row, glance_at_row};
 use noondrop_core::{Digest16, Entry, Fact, HoldNo, Name, Seq, Timestamp};
-use noondrop_log::Position;
+use noondrop_log::{Position, Row};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -19,6 +19,7 @@ use super::body::Query;
 use super::problem::Problem;
 use super::reading::{After, Eyes, Reading, unreadable};
 use super::render::time_text;
+use crate::audit::scan::Skim;
 use crate::audit::seat::SeatTold;
 use crate::audit::{Scan, Scanned};
 use crate::auth::Role;
@@ -289,18 +290,15 @@ fn search(
         eyes.seat = Some(seat.place());
     }
     let last = until.seq.min(from.seq.saturating_add(SCAN_ROWS_MAX));
-    let scan = Scan::after(&mut **reader, from).map_err(|error| unreadable(&error))?;
-    let (mut scan, mut attempts, mut shown) = (scan.until(last), Vec::new(), HashSet::new());
+    let rows = Skim::between(&mut **reader, from, last).map_err(|error| unreadable(&error))?;
+    let (mut rows, mut attempts, mut shown) = (rows, Vec::new(), HashSet::new());
     while attempts.len() < PAGE_MAX
-        && let Some(scanned) = scan.next()
+        && let Some(row) = rows.next()
     {
-        let Scanned { row, entries } = scanned.map_err(|error| unreadable(&error))?;
-        let about = entries.iter().filter_map(|entry| {
-            let only = wanted.only(&entry.fact);
-            wanted.takes(&entry.fact).then_some((entry, only))
-        });
-        let about: Vec<(&Entry, Option<HoldNo>)> = about.collect();
-        for (entry, only) in about {
+        let row = row.map_err(|error| unreadable(&error))?;
+        let (about, entries) = taken(&mut wanted, &row).map_err(|error| unreadable(&error))?;
+        for (place, only) in about {
+            let entry = &entries[place];
             let fact = &entry.fact;
             eyes.learn(std::iter::once(entry), only)?;
             let of_sale = wanted.is_of_one_sale()
@@ -315,6 +313,27 @@ fn search(
             }
         }
     }
-    let stopped = Some(scan.position()).filter(|at| at.seq < until.seq);
+    let stopped = Some(rows.position()).filter(|at| at.seq < until.seq);
     Ok(json!({"attempts": attempts, "next_after": stopped.map(|at| at.to_string())}))
+}
+
+/// A fact's place in its row, and the hold that it is shown of, where it is about many.
+type Place = (usize, Option<HoldNo>);
+
+/// The facts of a row that are wanted. Most rows have none, and of those nothing more is read.
+fn taken(wanted: &mut Wanted, row: &Row) -> Result<(Vec<Place>, Vec<Entry>), CodecError> {
+    let (mut about, mut place) = (Vec::new(), 0);
+    glance_at_row(row.level, &row.facts, &mut |fact| {
+        let only = wanted.only(fact);
+        if wanted.takes(fact) {
+            about.push((place, only));
+        }
+        place += 1;
+    })?;
+    let entries = if about.is_empty() {
+        Vec::new()
+    } else {
+        decode_row(row.level, &row.facts, &row.private)?
+    };
+    Ok((about, entries))
 }
