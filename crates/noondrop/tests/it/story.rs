@@ -219,6 +219,79 @@ fn a_reference_a_key_and_its_hash_tell_the_same() {
     );
 }
 
+#[test]
+fn each_reason_for_a_no_has_its_sentence_to_the_buyer() {
+    let told = hall();
+    let mut taken = floor("ada", 1);
+    taken["reference"] = json!("order-7");
+    told.world.send(Who::Seller, &post("/v1/holds", &taken).key("ada")).done(201);
+    told.world
+        .send(Who::Seller, &post("/v1/holds", &seats("ada", &["A-1-3"])).key("ada-2"))
+        .done(201);
+    let mut again = floor("bob", 1);
+    again["reference"] = json!("order-7");
+    let line = |line: Value| json!({"sale": "noon", "lines": [line]});
+    let cases: [(&str, Value, &str); 4] = [
+        (
+            "bob",
+            again,
+            "Your first attempt was refused: reference_in_use: the reference belonged to hold_",
+        ),
+        (
+            "cat",
+            line(json!({"item": "floor", "quantity": 5})),
+            "4 of floor were free; your first attempt asked for 5.\n",
+        ),
+        (
+            "dan",
+            line(json!({"item": "hall", "quantity": 4, "together": true})),
+            "5 of hall were free; your first attempt asked for 4 next to each other.\n",
+        ),
+        (
+            "eve",
+            seats("", &["A-1-3", "A-1-4"]),
+            "A-1-3 of hall was already held; your first attempt came less than a second later.\n",
+        ),
+    ];
+    for (buyer, mut body, sentence) in cases {
+        body["buyer"] = json!(buyer);
+        let refused = told.world.send(Who::Seller, &post("/v1/holds", &body).key(buyer));
+        assert_eq!(refused.status, 409, "{refused:?}");
+        tells(&told.ask(&["--buyer", buyer]), &["asked once, ", ", and got nothing.\n", sentence]);
+    }
+    // Who got something in the end is not told of what he missed.
+    told.world.try_hold("cat-2", "cat", 1).done(201);
+    let text = told.ask(&["--buyer", "cat"]);
+    tells(&text, &["Buyer cat asked 2 times, ", ", 1 granted, 1 refused.\n\nNow, at "]);
+}
+
+#[test]
+fn of_what_never_was_the_log_says_nothing() {
+    let told = hall();
+    let hold = told.world.hold("k", "ada", 1);
+    let id = hold["id"].as_str().expect("an id");
+    let (head, last) = id.split_at(id.len() - 9);
+    let other = if last.starts_with('0') { "1" } else { "0" };
+    let wrong = format!("{head}{other}{}", &last[1..]);
+    for question in [
+        &["--hold", &wrong][..],
+        &["--buyer", "nobody"],
+        &["--reference", "none"],
+        &["--key", "none"],
+        &["--buyer", "ada", "--shop", "other"],
+        &["--seat", "hall/Z", "--sale", "noon"],
+        &["--seat", "hall/A-1-1", "--sale", "late"],
+    ] {
+        tells(&told.ask(question), &["The log says nothing about this."]);
+        let value = told.value(question);
+        assert_eq!(
+            (&value["facts"], &value["summary"]),
+            (&json!([]), &Value::Null),
+            "{question:?}"
+        );
+    }
+}
+
 const SEATS: &str = "/v1/sales/noon/items/hall/seats";
 
 /// `hall` with the seats A-1-1 to A-1-6.
