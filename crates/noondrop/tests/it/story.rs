@@ -1,11 +1,16 @@
 //! Stories: `explain` with the real binary and `/v1/attempts` over HTTP, for each kind of question, in the words of support.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use noondrop::audit::glance::Glance;
+use noondrop::audit::naming::Sees;
 use noondrop::serve::LOG_FILE;
-use noondrop_log::Log;
-use noondrop_log::sqlite::{SqliteLog, SqliteOptions};
+use noondrop_core::Fact;
+use noondrop_core::codec::glance_at_row;
+use noondrop_log::sqlite::{SqliteLog, SqliteOpener, SqliteOptions};
+use noondrop_log::{Log, LogOpener};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -441,6 +446,98 @@ fn blocks_and_shared_capacity_are_named() {
     for (buyer, parts) in cases {
         tells(&told.ask(&["--buyer", buyer]), parts);
     }
+}
+
+/// What a pass over the facts alone knows in the end.
+fn glanced(data: &Path) -> Glance {
+    let opener = SqliteOpener::at(data.join(LOG_FILE), Arc::default()).expect("there is a log");
+    let mut reader = opener.reader().expect("it can be read");
+    let mut glance = Glance::default();
+    for row in reader.page(0, 10_000, 64 << 20).expect("rows") {
+        glance.begin(&row);
+        let mut note = |fact: &Fact| {
+            if let Fact::HoldCreated(created) = fact {
+                let (no, id, _) = glance.next_hold();
+                assert_eq!((no, Some(id)), (created.hold, Sees::hold(&glance, no)));
+            }
+            glance.note(fact);
+        };
+        glance_at_row(row.level, &row.facts, &mut note).expect("facts");
+    }
+    glance
+}
+
+#[test]
+fn names_and_counts_from_facts_alone_are_those_of_the_server() {
+    let told = hall();
+    let send = |who, ask: &Ask, status| told.world.send(who, ask).done(status).json();
+    let put_item = |item: &str, body: Value| {
+        send(Who::Admin, &put(format!("/v1/sales/noon/items/{item}"), &body), 201);
+    };
+    put_item("venue", json!({"total": 9, "oversell_limit": 1}));
+    put_item("vip", json!({"total": 10, "counts_against": ["venue"]}));
+    let item = |item: &str, act: &str, key: &str, body: Value| {
+        let path = format!("/v1/sales/noon/items/{item}/{act}");
+        send(Who::Admin, &post(path, &body).key(key), 200)
+    };
+    let hold = |key: &str, line: Value| {
+        let body = json!({"sale": "noon", "buyer": key, "lines": [line]});
+        send(Who::Admin, &post("/v1/holds", &body).key(key), 201)
+    };
+    // Without a key: each of these names what it does.
+    let act = |hold: &Value, act: &str, mut body: Value| {
+        body["fence"] = hold["fence"].clone();
+        send(Who::Admin, &post(path_of(hold, act), &body), 200);
+    };
+    item("floor", "block", "b1", json!({"label": "bank", "quantity": 3, "reason": "r"}));
+    item("floor", "unblock", "u1", json!({"label": "bank", "quantity": 1, "reason": "r"}));
+    item(
+        "hall",
+        "block",
+        "b2",
+        json!({"label": "bank", "seats": ["A-1-1", "A-1-2"], "reason": "r"}),
+    );
+    item("floor", "adjust", "a1", json!({"by": 2, "reason": "r"}));
+    let vip = hold("vip", json!({"item": "vip", "quantity": 4}));
+    act(&vip, "release", json!({"lines": [{"line": 1, "quantity": 1}]}));
+    act(&vip, "confirm", json!({"payment_ref": "p1"}));
+    let part = json!([{"line": 1, "quantity": 1}]);
+    act(&vip, "cancel", json!({"to": "destroyed", "lines": part, "reason": "r"}));
+    let from = hold("from", json!({"item": "floor", "quantity": 2, "from": "bank"}));
+    act(&from, "confirm", json!({"payment_ref": "p2"}));
+    act(&from, "cancel", json!({"to": "press", "lines": part, "reason": "r"}));
+    let pair = hold("pair", json!({"item": "hall", "seats": ["A-1-3", "A-1-4"]}));
+    act(&pair, "confirm", json!({"payment_ref": "p3"}));
+    item("hall", "seats", "s1", json!({"remove": ["A-1-2", "A-1-3"], "reason": "r"}));
+    act(
+        &pair,
+        "cancel",
+        json!({"to": "stock", "lines": [{"line": 1, "seats": ["A-1-3"]}], "reason": "r"}),
+    );
+    act(
+        &pair,
+        "cancel",
+        json!({"to": "destroyed", "lines": [{"line": 1, "seats": ["A-1-4"]}], "reason": "r"}),
+    );
+    hold("lapsing", json!({"item": "hall", "seats": ["A-1-5"]}));
+    hold("lapsing-2", json!({"item": "floor", "quantity": 1, "from": "press"}));
+    told.seconds(400);
+    let last = hold("last", json!({"item": "vip", "quantity": 2}));
+
+    let glance = glanced(told.data.path());
+    for item in ["floor", "hall", "venue", "vip"] {
+        let served = told.world.send(Who::Admin, &get(format!("/v1/sales/noon/items/{item}")));
+        let served = served.done(200).json();
+        let pool = glance.item("main", "noon", item).and_then(|item| glance.pool(item));
+        let counts = pool.expect("an item").counts;
+        let own =
+            json!([counts.total, counts.held, counts.sold, counts.blocked, counts.available()]);
+        let members =
+            ["total", "held", "sold", "blocked", "available"].map(|name| served[name].clone());
+        assert_eq!(own, json!(members), "{item}: {served}");
+    }
+    let text = told.ask(&["--buyer", "last"]);
+    tells(&text, &[last["id"].as_str().expect("an id"), &format!("fence {}.", last["fence"])]);
 }
 
 #[test]
