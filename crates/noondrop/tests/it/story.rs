@@ -585,6 +585,9 @@ fn no_story_tells_of_another_shop() {
             assert!(!text.contains(foreign.as_str()), "{who:?} {query}: {text}");
             let secret = text.contains("secret-order");
             assert_eq!(secret, who == Who::OtherAdmin, "{who:?} {query}: {text}");
+            // One of the two maps: the other shop's is not shown.
+            let maps = text.matches("item.seats_changed").count();
+            assert_eq!(maps, usize::from(query.contains("seat=")), "{who:?} {query}: {text}");
         }
     }
 }
