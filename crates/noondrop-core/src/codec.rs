@@ -79,6 +79,23 @@ fn without_erased(private: &[u8]) -> Result<&[u8], CodecError> {
     Ok(private)
 }
 
+/// Looks at a row's facts one by one, without their texts, and does not look for fields that this program does not know: for
+/// who only seeks. What was found is to be read with [`decode_row`].
+pub fn glance_at_row(
+    level: u16,
+    facts: &[u8],
+    see: &mut dyn FnMut(&Fact),
+) -> Result<(), CodecError> {
+    if !(1..=LEVEL).contains(&level) {
+        return Err(CodecError::Level(level));
+    }
+    let mut decoder = Decoder::new(facts);
+    while decoder.position() < facts.len() {
+        see(&decoder.decode().map_err(|_| CodecError::Malformed)?);
+    }
+    Ok(())
+}
+
 fn decode_all<'b, T>(bytes: &'b [u8]) -> Result<Vec<T>, CodecError>
 where
     T: minicbor::Decode<'b, ()> + Encode<()>,

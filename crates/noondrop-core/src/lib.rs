@@ -44,6 +44,6 @@ pub use outcome::*;
 pub use refusal::*;
 pub use state::{
     Catalog, Counters, Decision, ItemName, Level, Misfit, Moment, Offer, SaleName, Savepoint,
-    SeatInfo, ShopName, SnapshotError, State, TimePlan, Totals, Violation, few,
+    SeatInfo, ShopName, SnapshotError, State, TimePlan, Totals, Violation, few, hold_id,
 };
 pub use units::*;

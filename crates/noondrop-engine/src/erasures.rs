@@ -228,9 +228,9 @@ impl Pass<'_> {
         let mut reader = self.shared.opener.reader()?;
         let done = self.noted(&mut *reader)?;
         let query = self.handle.query_blocking(move |state, _| state.erased_after(done));
-        let erased = query.map_err(|_| Unfinished::Stopping)?.value;
-        let buyers = erased.len() as u64;
-        let mut eraser = Eraser::new(erased);
+        let asked = query.map_err(|_| Unfinished::Stopping)?.value;
+        let buyers = asked.len() as u64;
+        let mut eraser = Eraser::new(asked);
         let Some(last) = eraser.last() else {
             self.shared.erasures.finish(done);
             return Ok(());

@@ -399,6 +399,9 @@ pub fn key_of(fact: &Fact) -> Option<KeyUse> {
         Fact::HoldCreated(fact) => fact.key,
         Fact::HoldRefused(fact) => fact.key,
         Fact::ItemAdjusted(fact) => fact.key,
+        Fact::SeatsChanged(fact) => fact.key,
+        Fact::ItemBlocked(fact) | Fact::ItemUnblocked(fact) => fact.key,
+        Fact::BlockRefused(fact) => fact.key,
         other => touched(other).and_then(|touched| touched.key),
     }
 }

@@ -105,6 +105,12 @@ pub struct SeatNames {
 }
 
 impl SeatNames {
+    /// The next seat's name.
+    pub fn push(&mut self, name: &str) {
+        self.names.push_str(name);
+        self.ends.push(count(self.names.len()));
+    }
+
     /// A seat's name.
     #[must_use]
     pub fn get(&self, no: SeatNo) -> Option<&str> {

@@ -46,7 +46,7 @@ pub use look::{Counters, SeatInfo};
 pub use offer::{Level, Offer, few};
 pub use recount::{Totals, Violation};
 pub use snapshot::SnapshotError;
-pub use turn::{Moment, Savepoint, TimePlan};
+pub use turn::{Moment, Savepoint, TimePlan, hold_id};
 
 use books::Books;
 use erase::Erasure;

@@ -13,7 +13,7 @@ use super::recount::Violation;
 use super::texts::ErasedTexts;
 use super::{NO_HOLD, State};
 use crate::fact::{Draw, Entry, ExpiredRun, Fact, HoldsExpired, SaleMoved, SeatOut, Settings};
-use crate::ids::Digest16;
+use crate::ids::{Digest16, HoldId};
 use crate::limits::{TURN_EXPIRES_MAX, TURN_KEY_SWEEP_MAX, TURN_LAPSE_SCAN_MAX};
 use crate::outcome::{Counts, Line, SaleState};
 use crate::planted::{self, Bug};
@@ -108,11 +108,24 @@ impl Default for Tags {
     }
 }
 
+fn tags_of(nonce: [u8; 16]) -> blake3::OutputReader {
+    let mut hasher = blake3::Hasher::new_derive_key("noondrop hold id v1");
+    hasher.update(&nonce);
+    hasher.finalize_xof()
+}
+
+/// The id of the hold that a turn made in this place among its holds: for who reads facts without a state.
+#[must_use]
+pub fn hold_id(seq: Seq, nonce: [u8; 16], index: u16) -> HoldId {
+    let (mut reader, mut tag) = (tags_of(nonce), [0; TAG_BYTES]);
+    reader.set_position(u64::from(index) * TAG_BYTES as u64);
+    reader.fill(&mut tag);
+    HoldId { seq, index, tag }
+}
+
 impl Tags {
     fn restart(&mut self, nonce: [u8; 16]) {
-        let mut hasher = blake3::Hasher::new_derive_key("noondrop hold id v1");
-        hasher.update(&nonce);
-        self.reader = Some(hasher.finalize_xof());
+        self.reader = Some(tags_of(nonce));
         self.batch = None;
         self.prepare(0);
     }

@@ -61,7 +61,8 @@ fn rewrite(world: &mut World) -> usize {
     let mut eraser = Eraser::new(world.state.erased_after(Seq(0)));
     let mut rewritten = 0;
     for row in &mut world.log {
-        let private = eraser.rewritten(row.moment.seq, 1, &row.facts, &row.private).unwrap();
+        let private =
+            eraser.rewritten(row.moment.seq, 1, &row.facts, &row.private).expect("it is there");
         if let Some(private) = private {
             assert_eq!(private.len(), row.private.len(), "it takes the place of the old one");
             assert_ne!(private, row.private);
@@ -121,8 +122,8 @@ fn nothing_of_him_is_left_and_all_of_the_others() {
     }
     assert!(found(&world, "asked by letter").0, "why he was erased stays");
     assert!(found(&world, "rain").0, "reasons about another's hold stay");
-    let view = world.state.hold_by_no(HoldNo(0)).unwrap();
-    let texts = view.texts.unwrap();
+    let view = world.state.hold_by_no(HoldNo(0)).expect("it is there");
+    let texts = view.texts.expect("it is there");
     assert_eq!((texts.buyer.as_str(), texts.reference, texts.metadata), ("", None, None));
     assert_eq!(world.state.payment_ref(HoldNo(0)), Some(""));
     // His digest still leads to his holds, and the same payment is still the same.
@@ -150,8 +151,8 @@ fn what_a_buyer_does_after_his_erasure_is_kept_until_the_next() {
         (found(&world, "order-2").0, found(&world, "order-of-ann-of-green-gables").0),
         (true, false)
     );
-    let row = world.log.last().unwrap();
-    let entries = decode_row(1, &row.facts, &row.private).unwrap();
+    let row = world.log.last().expect("it is there");
+    let entries = decode_row(1, &row.facts, &row.private).expect("it is there");
     let buyers =
         entries.iter().map(|entry| entry.private.as_ref().and_then(|texts| texts.buyer.as_deref()));
     let named: Vec<_> = buyers.collect();
@@ -170,7 +171,7 @@ fn keys_still_replay_without_the_texts() {
         }
         other => panic!("{other:?}"),
     };
-    let before = world.turn(&[again.clone()]).remove(0);
+    let before = world.turn(std::slice::from_ref(&again)).remove(0);
     erased(&mut world, ANN);
     let after = world.turn(&[again]).remove(0);
     assert_eq!(texts(&before).1.as_deref(), Some(ANN));
@@ -180,11 +181,11 @@ fn keys_still_replay_without_the_texts() {
 #[test]
 fn zeros_at_the_end_of_a_private_blob_are_erased_texts_and_nothing_else_is() {
     let world = sold();
-    let row = world.log.iter().rev().find(|row| !row.private.is_empty()).unwrap();
+    let row = world.log.iter().rev().find(|row| !row.private.is_empty()).expect("it is there");
     let read = |private: &[u8]| decode_row(1, &row.facts, private);
     let padded = [row.private.as_slice(), &[0; 9]].concat();
     assert_eq!(read(&padded), read(&row.private));
-    assert!(read(&[0; 3]).unwrap().iter().all(|entry| entry.private.is_none()));
+    assert!(read(&[0; 3]).expect("it is there").iter().all(|entry| entry.private.is_none()));
     for bad in [[&row.private[..], &[0, 1, 0]].concat(), [&[0][..], &row.private, &[0]].concat()] {
         assert_eq!(read(&bad), Err(CodecError::Malformed));
     }
@@ -195,7 +196,7 @@ fn texts_of(world: &World, of: &str) -> Vec<(HoldNo, String)> {
     let all = (0..world.state.next_hold_no().0).map(HoldNo);
     let own = all.filter(|no| world.state.hold_buyer(*no) == Some(buyer));
     own.map(|no| {
-        let texts = world.state.hold_by_no(no).unwrap().texts;
+        let texts = world.state.hold_by_no(no).expect("it is there").texts;
         (no, format!("{texts:?} {:?}", world.state.payment_ref(no)))
     })
     .collect()

@@ -1,64 +1,24 @@
-//! The story of a hold, a key, a buyer or a reference: every fact about it, in order, as sentences.
+//! The story of a hold, a key, a buyer, a reference or a seat: every fact about it, in order, as sentences.
 //!
-//! One pass over the log. What a hold becomes comes after what made it, so the facts that are wanted widen as the pass
-//! goes on: the holds of a buyer, then all that happened to them, then the repeats of the keys that were used.
+//! One pass over the log, without a state: names and counts are kept from the facts ([`Glance`]), and only what belongs to
+//! the story ([`Wanted`]) is read with its texts. So millions of facts take seconds.
 
-use std::collections::BTreeSet;
+use noondrop_core::codec::{decode_row, glance_at_row};
+use noondrop_core::seats::SeatNo;
+use noondrop_core::{Catalog, Counts, Entry, Fact, HoldId, HoldNo, ItemIx, Timestamp};
+use noondrop_log::{LogReader, Position, Row};
+use serde_json::Value;
 
-use noondrop_core::{
-    Digest16, Digester, Entry, Fact, HoldId, HoldNo, HoldView, KeyScope, State, Timestamp,
-};
-use noondrop_log::{LogReader, Position};
-use serde_json::{Value, json};
-
-use super::replay::{Naming, Replay};
-use super::scan::Scan;
-use super::sentence::sentence as sentence_of;
+use super::glance::Glance;
+use super::naming::{Naming, Sees};
+use super::scan::{ScanError, Skim};
+use super::sentence::{sentence, why};
+use super::standing::Standings;
+use super::summary::Summary;
+pub use super::wanted::{KeyText, Question, SeatName, Wanted};
 use crate::cli::Failure;
 use crate::http::render::time_text;
-use crate::ledger::{Names, Whole, fact_value, key_of, touched};
-
-/// What is asked about.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Question {
-    /// A hold.
-    Hold(HoldId),
-    /// A buyer of a shop.
-    Buyer {
-        /// The shop.
-        shop: String,
-        /// The buyer, as the shop names him.
-        buyer: String,
-    },
-    /// A reference of a shop.
-    Reference {
-        /// The shop.
-        shop: String,
-        /// The reference.
-        reference: String,
-    },
-    /// A key, as the ledger shows it.
-    KeyHash(Digest16),
-    /// A key, as the caller sent it.
-    Key(KeyText),
-    /// Everything.
-    All,
-}
-
-/// A key as it was sent, and in which scope.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyText {
-    /// The shop.
-    pub shop: String,
-    /// The principal's name; none: any that ever acted.
-    pub principal: Option<String>,
-    /// The operation's stable name.
-    pub operation: String,
-    /// The id in the path, or empty.
-    pub target: String,
-    /// The key.
-    pub key: String,
-}
+use crate::ledger::{Names, Whole, fact_value};
 
 /// One fact of a story.
 #[derive(Clone, Debug, PartialEq)]
@@ -99,10 +59,22 @@ impl Told {
 pub struct Story {
     /// What happened, oldest first.
     pub facts: Vec<Told>,
+    /// All attempts in a paragraph, where the question is for a buyer, a reference or a key.
+    pub summary: Option<Summary>,
     /// The holds that it is about, as they stand now.
-    pub holds: Vec<HoldView>,
-    /// The state up to which the log was read.
-    pub replay: Replay,
+    pub holds: Standings,
+    /// The seat that it is about.
+    pub seat: Option<super::seat::SeatTold>,
+    /// What was known at the end.
+    pub glance: Glance,
+}
+
+impl Story {
+    /// The names at the end.
+    #[must_use]
+    pub fn naming(&self) -> Naming<'_> {
+        Naming { catalog: self.glance.catalog(), sees: &self.glance }
+    }
 }
 
 /// Which rows of a story are wanted.
@@ -120,228 +92,116 @@ pub fn explain(
     question: &Question,
     bounds: Bounds,
 ) -> Result<Story, Failure> {
-    let mut replay = Replay::default();
-    let mut wanted = Wanted::new(question);
-    let mut facts: Vec<Told> = Vec::new();
-    for scanned in Scan::all(reader)? {
-        let scanned = scanned?;
-        let (at, position) = (Timestamp(scanned.row.at), scanned.row.position());
-        let shown = position.seq > bounds.after;
-        let before = facts.len();
-        wanted.begin_row(position.seq);
-        replay.apply_telling(&scanned, &mut |place, state| {
-            let entry = &scanned.entries[place];
-            if !wanted.takes(entry) || !shown || facts.len() >= bounds.limit {
-                return;
-            }
-            let catalog = state.catalog();
-            let naming = Naming { catalog: &catalog, state };
-            let sentence = wanted.own_lapse(entry, naming);
-            let sentence = sentence.unwrap_or_else(|| sentence_of(entry, at, naming));
-            let value = fact_value(entry, Names { catalog: &catalog, sight: &Whole });
-            facts.push(Told { at, position, kind: entry.fact.kind(), sentence, value });
-        })?;
-        facts[before..].iter_mut().for_each(|fact| name_new_hold(fact, replay.state()));
-        if facts.len() >= bounds.limit {
+    let sums = matches!(
+        question,
+        Question::Buyer { .. }
+            | Question::Reference { .. }
+            | Question::Key(_)
+            | Question::KeyHash(_)
+    );
+    let mut telling = Telling {
+        wanted: Wanted::new(question),
+        glance: Glance::default(),
+        holds: Standings::default(),
+        summary: sums.then(Summary::default),
+        facts: Vec::new(),
+        bounds,
+    };
+    for row in Skim::all(reader)? {
+        telling.row(&row?)?;
+        if telling.facts.len() >= bounds.limit {
             break;
         }
     }
-    if let Question::Hold(id) = question
-        && replay.state().hold(*id).is_none()
-    {
-        // Its place in the log was another hold's, or there is no such place.
-        facts.clear();
-        wanted.holds.clear();
-    }
-    let holds = wanted.holds.iter().filter_map(|&no| replay.state().hold_by_no(no)).collect();
-    Ok(Story { facts, holds, replay })
+    let Telling { wanted, glance, holds, summary, facts, .. } = telling;
+    let summary = summary.filter(Summary::is_telling);
+    Ok(Story { facts, summary, holds, seat: wanted.seat().cloned(), glance })
 }
 
-/// A hold has its id once its row is applied, which is after its sentence was made.
-fn name_new_hold(fact: &mut Told, state: &State) {
-    let number = fact.value["hold"].as_u64().map(HoldNo);
-    if let Some(id) = number.and_then(|no| state.hold_by_no(no)).map(|hold| hold.id.to_string()) {
-        if let Some(no) = number {
-            fact.sentence =
-                fact.sentence.replace(&format!("hold #{no} until"), &format!("{id} until"));
-        }
-        fact.value["hold_id"] = id.into();
-    }
+struct Telling<'a> {
+    wanted: Wanted<'a>,
+    glance: Glance,
+    holds: Standings,
+    summary: Option<Summary>,
+    facts: Vec<Told>,
+    bounds: Bounds,
 }
 
-/// Which facts belong to the story; widens as the log is read.
-struct Wanted<'a> {
-    question: &'a Question,
-    /// The digest of the buyer or the reference, once the log has told its secret.
-    digest: Option<Digest16>,
-    digester: Option<Digester>,
-    holds: BTreeSet<HoldNo>,
-    keys: BTreeSet<Digest16>,
-    row: u64,
-    created_in_row: u16,
-}
-
-impl<'a> Wanted<'a> {
-    fn new(question: &'a Question) -> Self {
-        let keys = match question {
-            Question::KeyHash(hash) => BTreeSet::from([*hash]),
-            _ => BTreeSet::new(),
-        };
-        Self {
-            question,
-            digest: None,
-            digester: None,
-            holds: BTreeSet::new(),
-            keys,
-            row: 0,
-            created_in_row: 0,
-        }
-    }
-
-    fn begin_row(&mut self, seq: u64) {
-        (self.row, self.created_in_row) = (seq, 0);
-    }
-
-    fn takes(&mut self, entry: &Entry) -> bool {
-        self.learn(&entry.fact);
-        let taken = *self.question == Question::All || self.is_about(&entry.fact);
-        if let (true, Fact::HoldCreated(created)) = (taken, &entry.fact) {
-            self.holds.insert(created.hold);
-            self.holds.extend(created.retakes);
-        }
-        if let (true, Some(key)) = (taken, key_of(&entry.fact)) {
-            self.keys.insert(key.hash);
-        }
-        if matches!(entry.fact, Fact::HoldCreated(_)) {
-            self.created_in_row += 1;
-        }
-        taken
-    }
-
-    /// Holds lapse by the thousand; a story tells of its own only.
-    fn own_lapse(&self, entry: &Entry, naming: Naming<'_>) -> Option<String> {
-        let Fact::HoldsExpired(expired) = &entry.fact else { return None };
-        if *self.question == Question::All {
-            return None;
-        }
-        let own = expired.holds().filter(|(no, _)| self.holds.contains(no));
-        let own: Vec<String> = own.map(|(no, _)| naming.hold(no)).collect();
-        Some(format!("time ran out for {}: what was held came back", own.join(", ")))
-    }
-
-    /// The log's first fact tells the secret behind every digest; each principal may have used the key.
-    fn learn(&mut self, fact: &Fact) {
-        match fact {
-            Fact::LogStarted(log) => {
-                let digester = Digester::new(log.key_secret);
-                self.digest = match self.question {
-                    Question::Buyer { shop, buyer } => Some(digester.buyer(shop, buyer)),
-                    Question::Reference { shop, reference } => {
-                        Some(digester.reference(shop, reference))
-                    }
-                    _ => None,
-                };
-                self.digester = Some(digester);
-                if let Question::Key(KeyText { principal: Some(principal), .. }) = self.question {
-                    self.add_key_of(principal);
+impl Telling<'_> {
+    fn row(&mut self, row: &Row) -> Result<(), ScanError> {
+        let position = row.position();
+        let unreadable = |cause| ScanError::Unreadable { row: position, cause };
+        self.glance.begin(row);
+        let (mut place, mut entries, mut failed) = (0, None, None);
+        let mut see = |fact: &Fact| {
+            if self.wanted.takes(fact, &self.glance) && failed.is_none() {
+                // With its texts, and strictly: once for the row.
+                let read = || decode_row(row.level, &row.facts, &row.private);
+                match entries.get_or_insert_with(read) {
+                    Ok(entries) => self.fact(&entries[place], position),
+                    Err(cause) => failed = Some(*cause),
                 }
             }
-            Fact::ActorSeen(actor) => {
-                if let Question::Key(KeyText { principal: None, .. }) = self.question {
-                    self.add_key_of(actor.name.as_str());
-                }
+            self.holds.note(fact);
+            self.glance.note(fact);
+            if let Some(summary) = &mut self.summary {
+                summary.watch(&self.glance);
             }
-            _ => {}
+            place += 1;
+        };
+        glance_at_row(row.level, &row.facts, &mut see).map_err(unreadable)?;
+        failed.map_or(Ok(()), |cause| Err(unreadable(cause)))
+    }
+
+    fn fact(&mut self, entry: &Entry, position: Position) {
+        if !self.wanted.is_all() {
+            self.holds.add(entry, &self.glance);
+        }
+        let own = Own { wanted: &self.wanted, glance: &self.glance, holds: &self.holds };
+        let catalog: &Catalog = self.glance.catalog();
+        let naming = Naming { catalog, sees: &own };
+        let at = self.glance.at();
+        if let Some(summary) = &mut self.summary {
+            summary.note(&entry.fact, &self.glance, || why(entry, at, naming));
+        }
+        let shown = position.seq > self.bounds.after && self.facts.len() < self.bounds.limit;
+        if shown {
+            let sentence = sentence(entry, at, naming);
+            let mut value = fact_value(entry, Names { catalog, sight: &Whole });
+            let hold = value["hold"].as_u64().and_then(|no| own.hold(HoldNo(no)));
+            if let Some(id) = hold {
+                value["hold_id"] = id.to_string().into();
+            }
+            self.facts.push(Told { at, position, kind: entry.fact.kind(), sentence, value });
         }
     }
+}
 
-    fn add_key_of(&mut self, principal: &str) {
-        let (Question::Key(text), Some(digester)) = (self.question, &self.digester) else { return };
-        let principal = principal_scope(principal);
-        let scope = KeyScope {
-            shop: &text.shop,
-            principal: &principal,
-            operation: &text.operation,
-            target: &text.target,
-        };
-        self.keys.insert(digester.key(scope, &text.key));
+/// What a story tells of facts about many holds: its own.
+struct Own<'a> {
+    wanted: &'a Wanted<'a>,
+    glance: &'a Glance,
+    holds: &'a Standings,
+}
+
+impl Sees for Own<'_> {
+    fn hold(&self, hold: HoldNo) -> Option<HoldId> {
+        self.glance.hold(hold)
     }
 
-    fn is_about(&self, fact: &Fact) -> bool {
-        let of_key = key_of(fact).is_some_and(|key| self.keys.contains(&key.hash));
-        let by_key = matches!(self.question, Question::KeyHash(_) | Question::Key(_)) && of_key;
-        let about = match fact {
-            Fact::HoldCreated(created) => {
-                self.is_attempt(created.buyer, created.reference)
-                    || self.is_the_hold()
-                    || created.supersedes.is_some_and(|old| self.holds.contains(&old.hold))
-                    || created.retakes.is_some_and(|old| self.holds.contains(&old))
-            }
-            Fact::HoldRefused(refused) => self.is_attempt(refused.buyer, refused.reference),
-            Fact::KeyRepeated(repeated) => self.keys.contains(&repeated.key),
-            Fact::HoldsExpired(expired) => {
-                !self.holds.is_empty() && expired.holds().any(|(no, _)| self.holds.contains(&no))
-            }
-            other => touched(other).is_some_and(|about| self.holds.contains(&about.hold)),
-        };
-        about || by_key
+    fn counts(&self, item: ItemIx) -> Option<Counts> {
+        self.glance.counts(item)
     }
 
-    fn is_attempt(&self, buyer: Digest16, reference: Option<Digest16>) -> bool {
-        match self.question {
-            Question::Buyer { .. } => self.digest == Some(buyer),
-            Question::Reference { .. } => self.digest.is_some() && self.digest == reference,
-            _ => false,
+    fn lapse(&self, hold: HoldNo) -> bool {
+        self.wanted.is_all() || self.wanted.has_hold(hold)
+    }
+
+    fn seat(&self, item: ItemIx, seat: SeatNo) -> bool {
+        match self.wanted.seat() {
+            _ if self.wanted.is_all() => true,
+            Some(told) => told.is(item, seat),
+            None => self.holds.have_seat(item, seat),
         }
     }
-
-    /// An id carries its row and its place among the holds that the row made.
-    fn is_the_hold(&self) -> bool {
-        matches!(self.question, Question::Hold(id) if id.seq.0 == self.row && id.index == self.created_in_row)
-    }
-}
-
-/// How the name of a principal stands in a key's scope; a buyer's token has a scope of its own.
-fn principal_scope(name: &str) -> String {
-    if name.starts_with("token:") { name.to_owned() } else { format!("principal:{name}") }
-}
-
-/// How a hold stands, on one line.
-#[must_use]
-pub fn standing(hold: &HoldView, naming: Naming<'_>) -> String {
-    let lines = hold.lines.0.iter().map(|line| {
-        let item = naming.item(line.item);
-        format!("{} of {item}", line.quantity())
-    });
-    let lines: Vec<String> = lines.collect();
-    let end = match hold.state {
-        noondrop_core::HoldState::Active => format!(", until {}", time_text(hold.expires_at)),
-        _ => String::new(),
-    };
-    let texts = hold.texts.as_deref();
-    let buyer = texts.map(|texts| texts.buyer.as_str()).filter(|buyer| !buyer.is_empty());
-    let buyer = buyer.unwrap_or("(erased)");
-    let reference = texts.and_then(|texts| texts.reference.as_deref());
-    let reference = reference.map(|text| format!(", reference {text}")).unwrap_or_default();
-    format!(
-        "{} is {}{end}: {} of sale {}, buyer {buyer}{reference}, fence {}",
-        hold.id,
-        hold.state.as_str(),
-        lines.join(", "),
-        naming.sale(hold.sale),
-        hold.fence
-    )
-}
-
-/// The same for programs.
-#[must_use]
-pub fn standing_value(hold: &HoldView) -> Value {
-    json!({
-        "id": hold.id.to_string(),
-        "number": hold.no.0,
-        "state": hold.state.as_str(),
-        "fence": hold.fence.0,
-        "created_at": time_text(hold.created_at),
-        "expires_at": time_text(hold.expires_at),
-    })
 }

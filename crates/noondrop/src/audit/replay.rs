@@ -4,14 +4,10 @@ use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
 
-use noondrop_core::{
-    ActorIx, Catalog, HoldId, HoldNo, ItemIx, Misfit, Moment, Seq, State, Timestamp, Totals,
-    Violation,
-};
+use noondrop_core::{Catalog, Misfit, Moment, Seq, State, Timestamp, Totals, Violation};
 use noondrop_log::{GENESIS, Position};
 
 use super::scan::Scanned;
-use crate::http::render::label_text;
 
 /// What is wrong with a row.
 #[derive(Debug)]
@@ -79,20 +75,10 @@ impl Replay {
 
     /// Applies the next row of the chain. After an error the state is not to be used any more.
     pub fn apply(&mut self, scanned: &Scanned) -> Result<(), ReplayError> {
-        self.apply_telling(scanned, &mut |_, _| ())
-    }
-
-    /// The same; `tell` sees the state right before each fact.
-    pub fn apply_telling(
-        &mut self,
-        scanned: &Scanned,
-        tell: &mut dyn FnMut(usize, &mut State),
-    ) -> Result<(), ReplayError> {
         let row = &scanned.row;
         let moment = Moment { seq: Seq(row.seq), at: Timestamp(row.at), nonce: row.nonce };
         self.state.open_turn(moment);
-        for (place, entry) in scanned.entries.iter().enumerate() {
-            tell(place, &mut self.state);
+        for entry in &scanned.entries {
             self.state.apply(entry).map_err(ReplayError::Misfit)?;
         }
         self.state.check_touched().map_err(ReplayError::Violation)?;
@@ -112,63 +98,5 @@ impl Replay {
     /// The names of everything.
     pub fn catalog(&mut self) -> Arc<Catalog> {
         self.state.catalog()
-    }
-}
-
-/// Numbers to names, for sentences.
-#[derive(Clone, Copy)]
-pub struct Naming<'a> {
-    /// Names by index.
-    pub catalog: &'a Catalog,
-    /// Ids of holds.
-    pub state: &'a State,
-}
-
-impl Naming<'_> {
-    /// The public id of a hold.
-    #[must_use]
-    pub fn hold(&self, no: HoldNo) -> String {
-        self.hold_id(no).map_or_else(|| format!("hold #{no}"), |id| id.to_string())
-    }
-
-    fn hold_id(&self, no: HoldNo) -> Option<HoldId> {
-        self.state.hold_by_no(no).map(|view| view.id)
-    }
-
-    /// The name of an item.
-    #[must_use]
-    pub fn item(&self, item: ItemIx) -> String {
-        let known = self.catalog.items.get(item.0 as usize);
-        known.map_or_else(|| format!("item #{item}"), |item| item.name.to_string())
-    }
-
-    /// The block that units of a pool come out of, or go to; nothing where it is none.
-    #[must_use]
-    pub fn block(&self, pool: ItemIx, label: Option<noondrop_core::LabelIx>) -> String {
-        let text = |label| label_text(self.catalog, pool, label);
-        label.map(|label| format!(" (set aside for {})", text(label))).unwrap_or_default()
-    }
-
-    /// The name of a sale.
-    #[must_use]
-    pub fn sale(&self, sale: noondrop_core::SaleIx) -> String {
-        let known = self.catalog.sales.get(sale.0 as usize);
-        known.map_or_else(|| format!("sale #{sale}"), |sale| sale.name.to_string())
-    }
-
-    /// Who acted.
-    #[must_use]
-    pub fn actor(&self, actor: ActorIx) -> String {
-        match actor {
-            ActorIx::SYSTEM => "the clock".into(),
-            ActorIx::BUYER => "the buyer".into(),
-            ActorIx(number) => {
-                let known = self.catalog.actors.get((number - ActorIx::FIRST) as usize);
-                known.map_or_else(
-                    || format!("principal #{number}"),
-                    |(name, role)| format!("{name} ({})", role.as_str()),
-                )
-            }
-        }
     }
 }

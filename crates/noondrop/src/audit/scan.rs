@@ -124,17 +124,59 @@ impl<'a> Scan<'a> {
         Ok(())
     }
 
-    fn step(&mut self) -> Result<Option<Scanned>, ScanError> {
+    fn next_row(&mut self) -> Result<Option<Row>, ScanError> {
         if self.ready.is_empty() {
             self.fill()?;
         }
         let Some(row) = self.ready.pop_front() else { return Ok(None) };
         let next = verify_chain(&self.position, std::slice::from_ref(&row));
-        let position = next.map_err(ScanError::Chain)?;
+        self.position = next.map_err(ScanError::Chain)?;
+        Ok(Some(row))
+    }
+
+    fn step(&mut self) -> Result<Option<Scanned>, ScanError> {
+        let Some(row) = self.next_row()? else { return Ok(None) };
         let entries = decode_row(row.level, &row.facts, &row.private)
-            .map_err(|cause| ScanError::Unreadable { row: position, cause })?;
-        self.position = position;
+            .map_err(|cause| ScanError::Unreadable { row: row.position(), cause })?;
         Ok(Some(Scanned { row, entries }))
+    }
+}
+
+/// The same rows, in their chain, for who decodes what he needs of them himself.
+pub struct Skim<'a>(Scan<'a>);
+
+impl<'a> Skim<'a> {
+    /// From the first row to the newest.
+    pub fn all(reader: &'a mut dyn LogReader) -> Result<Self, ScanError> {
+        Scan::all(reader).map(Self)
+    }
+
+    /// The rows after one that is known, up to another.
+    pub fn between(
+        reader: &'a mut dyn LogReader,
+        after: Position,
+        last: u64,
+    ) -> Result<Self, ScanError> {
+        Scan::after(reader, after).map(|scan| Self(scan.until(last)))
+    }
+
+    /// The last row that was handed out.
+    #[must_use]
+    pub fn position(&self) -> Position {
+        self.0.position()
+    }
+}
+
+impl Iterator for Skim<'_> {
+    type Item = Result<Row, ScanError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.0.over {
+            return None;
+        }
+        let row = self.0.next_row();
+        self.0.over = !matches!(row, Ok(Some(_)));
+        row.transpose()
     }
 }
 

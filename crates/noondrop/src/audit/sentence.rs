@@ -1,12 +1,14 @@
 //! A fact as a sentence that people who answer buyers can read aloud: who, what, and why.
 
+use noondrop_core::seats::SeatNo;
 use noondrop_core::{
-    BlockAct, BlockMoved, CancelTo, Counts, Digest16, Draw, Entry, Fact, HoldAct, HoldActRefused,
+    BlockAct, BlockMoved, CancelTo, Digest16, Draw, Entry, Fact, HoldAct, HoldActRefused,
     HoldCreated, HoldNo, HoldRefused, HoldReleased, HoldTouched, HoldsExpired, ItemDefined, ItemIx,
-    KeyUse, LineMoved, LineRefusal, Private, Refusal, StockCode, Timestamp,
+    KeyUse, LabelIx, LineMoved, LineRefusal, Private, Refusal, SeatOut, SeatStanding, SeatsChanged,
+    StockCode, Timestamp,
 };
 
-use super::replay::Naming;
+use super::naming::{Naming, joined, were};
 use crate::http::render::time_text;
 
 /// Lapsed holds that a sentence names one by one.
@@ -21,6 +23,16 @@ pub fn sentence(entry: &Entry, at: Timestamp, naming: Naming<'_>) -> String {
         .unwrap_or_else(|| told.change(&entry.fact))
 }
 
+/// Why an attempt was refused; nothing for what was not.
+#[must_use]
+pub fn why(entry: &Entry, at: Timestamp, naming: Naming<'_>) -> String {
+    let told = Told { naming, at, private: entry.private.as_ref() };
+    match &entry.fact {
+        Fact::HoldRefused(refused) => told.why(&refused.refusal),
+        _ => String::new(),
+    }
+}
+
 /// A list with commas.
 fn listed(parts: impl Iterator<Item = String>) -> String {
     parts.collect::<Vec<_>>().join(", ")
@@ -30,6 +42,16 @@ fn named(what: &str, text: Option<&String>, digest: Digest16) -> String {
     match text {
         Some(text) if !text.is_empty() => format!("{what} {text}"),
         _ => format!("{what} (digest {digest})"),
+    }
+}
+
+const fn standing(standing: SeatStanding) -> &'static str {
+    match standing {
+        SeatStanding::Held => "already held",
+        SeatStanding::Sold => "already sold",
+        SeatStanding::Blocked => "set aside",
+        SeatStanding::Removed => "removed",
+        SeatStanding::Free => "free, but not in that block",
     }
 }
 
@@ -101,6 +123,7 @@ impl Told<'_> {
                 with_key(refused.key),
                 self.why(&refused.refusal)
             ),
+            Fact::SeatsChanged(changed) => self.seats_changed(changed),
             Fact::SettingsChanged(settings) => format!(
                 "the settings became: success keys {} h, refusal keys {} s, at most {} keys",
                 settings.success_key_hours, settings.refusal_key_seconds, settings.keys_max
@@ -132,14 +155,43 @@ impl Told<'_> {
         format!("; a unit of it takes from {}", listed(pools))
     }
 
-    fn set_aside(&self, what: &str, moved: &BlockMoved, under: &str) -> String {
+    fn seats_changed(&self, changed: &SeatsChanged) -> String {
+        let names =
+            |seats: &[SeatNo]| joined(seats.iter().map(|s| self.naming.seat(changed.item, *s)));
+        let added = joined(changed.added.iter().map(|seat| seat.name.to_string()));
+        let what = [
+            ("added", added),
+            ("planned again", names(&changed.planned)),
+            ("removed", names(&changed.removed)),
+        ];
+        let what = what.iter().filter(|(_, seats)| !seats.is_empty());
+        let unplanned = match changed.unplanned {
+            0 => String::new(),
+            1 => ", and 1 removed seat still has an owner".to_owned(),
+            seats => format!(", and {seats} removed seats still have an owner"),
+        };
         format!(
-            "{} {what} {} of {} {under} {}; {} are there now{}{}",
+            "{} changed the seats of {}{}: {}; it has {} seats now{unplanned}{}",
+            self.naming.actor(changed.by),
+            self.naming.item(changed.item),
+            self.reason(),
+            listed(what.map(|(how, seats)| format!("{how} {seats}"))),
+            changed.total,
+            with_key(changed.key)
+        )
+    }
+
+    fn set_aside(&self, what: &str, moved: &BlockMoved, under: &str) -> String {
+        let units = match &moved.seats {
+            Some(seats) => self.naming.seats(moved.item, seats),
+            None => format!("{} of {}", moved.quantity, self.naming.item(moved.item)),
+        };
+        format!(
+            "{} {what} {units} {under} {}; {} {} there now{}{}",
             self.naming.actor(moved.by),
-            moved.quantity,
-            self.naming.item(moved.item),
             moved.label,
             moved.blocked,
+            if moved.blocked == 1 { "is" } else { "are" },
             self.reason(),
             with_key(moved.key)
         )
@@ -149,10 +201,14 @@ impl Told<'_> {
         match fact {
             Fact::HoldCreated(created) => Some(self.created(created)),
             Fact::HoldRefused(refused) => Some(self.refused(refused)),
-            Fact::KeyRepeated(repeated) => Some(format!(
-                "the request with key {} came again, {} times by now; each was given the first answer",
-                repeated.key, repeated.count
-            )),
+            Fact::KeyRepeated(repeated) => {
+                let times =
+                    if repeated.count == 1 { "once" } else { &format!("{} times", repeated.count) };
+                Some(format!(
+                    "the request with key {} came again, {times} by now; each was given the first answer",
+                    repeated.key
+                ))
+            }
             _ => None,
         }
     }
@@ -191,7 +247,8 @@ impl Told<'_> {
                     CancelTo::Destroyed => "they are gone for good".to_owned(),
                     CancelTo::Block(label) => format!("they are set aside under {label}"),
                 };
-                let what = self.parts(&cancelled.touched, &cancelled.lines);
+                let what =
+                    self.parts(&cancelled.touched, &cancelled.lines, cancelled.seats.as_deref());
                 format!("{what} cancelled{}; {to}", self.reason())
             }
             Fact::HoldActRefused(refused) => self.act_refused(refused),
@@ -203,8 +260,7 @@ impl Told<'_> {
     fn created(&self, created: &HoldCreated) -> String {
         let lines = created.lines.iter().map(|line| {
             let label = line.draws.first().and_then(|draw| draw.label);
-            let block = self.naming.block(line.item, label);
-            format!("{} of {}{block}", line.quantity, self.naming.item(line.item))
+            self.asked(line.item, line.quantity, line.seats.as_deref(), label)
         });
         let usual = self.at.plus_seconds(u64::from(created.ttl_seconds));
         let until = time_text(created.expires_at.unwrap_or(usual));
@@ -212,20 +268,36 @@ impl Told<'_> {
             created.supersedes.map(|old| format!(", in place of {}", self.hold(old.hold)));
         let retakes =
             created.retakes.map(|old| format!(", taking the units of {} again", self.hold(old)));
+        let stock = self.stock_before(created);
         format!(
-            "{} asked for {} of sale {} for {}{}{}: granted as hold #{} until {until}{}{}{}; {}",
+            "{} asked for {} of sale {} for {}{}{}: granted as {} until {until}{}{}{}{}{stock}",
             self.naming.actor(created.by),
             listed(lines),
             self.naming.sale(created.sale),
             self.buyer(created.buyer),
             self.reference(created.reference),
             with_key(created.key),
-            created.hold,
+            self.hold(created.hold),
             replaces.unwrap_or_default(),
             retakes.unwrap_or_default(),
             self.overridden(created),
-            self.stock_before(created)
+            if stock.is_empty() { "" } else { "; " },
         )
+    }
+
+    /// One line of a wish: seats by their names, units by their number, and the block that they come out of.
+    fn asked(
+        &self,
+        item: ItemIx,
+        quantity: u32,
+        seats: Option<&[SeatNo]>,
+        from: Option<LabelIx>,
+    ) -> String {
+        let block = self.naming.out_of(item, from);
+        match seats.filter(|seats| !seats.is_empty()) {
+            Some(seats) => format!("{}{block}", self.naming.seats(item, seats)),
+            None => format!("{quantity} of {}{block}", self.naming.item(item)),
+        }
     }
 
     /// What the box office passed over.
@@ -237,24 +309,21 @@ impl Told<'_> {
 
     fn stock_before(&self, created: &HoldCreated) -> String {
         let pools = created.lines.iter().flat_map(|line| line.draws.iter());
-        let stock = pools.filter_map(|draw| self.counts(*draw).map(|counts| (draw.pool, counts)));
-        let stock = stock.map(|(pool, counts)| {
-            let item = self.naming.item(pool);
-            format!("{} of {} {item} were free then", counts.free(), counts.total)
+        let stock = pools.filter(|draw| draw.label.is_none()).filter_map(|draw| {
+            let counts = self.naming.sees.counts(draw.pool)?;
+            let item = self.naming.item(draw.pool);
+            let free = counts.free();
+            let verb = if free == 1 { "was" } else { "were" };
+            Some(format!("{free} of {} {item} {verb} free then", counts.total))
         });
         listed(stock)
     }
 
-    fn counts(&self, draw: Draw) -> Option<Counts> {
-        let pool: ItemIx = draw.pool;
-        self.naming.state.all_items().nth(pool.0 as usize).map(|item| item.counts)
-    }
-
     fn refused(&self, refused: &HoldRefused) -> String {
-        let lines = refused.lines.iter().map(|line| {
-            let block = self.naming.block(line.item, line.from);
-            format!("{} of {}{block}", line.quantity, self.naming.item(line.item))
-        });
+        let lines = refused
+            .lines
+            .iter()
+            .map(|line| self.asked(line.item, line.quantity, line.seats.as_deref(), line.from));
         format!(
             "{} asked for {} of sale {} for {}{}{}: refused, {}",
             self.naming.actor(refused.by),
@@ -287,57 +356,96 @@ impl Told<'_> {
     }
 
     fn shortage(&self, line: &LineRefusal) -> String {
-        let item = self.naming.item(line.limited_by.unwrap_or(line.item));
+        let limit = line.limited_by.filter(|pool| *pool != line.item);
+        let item = self.naming.item(limit.unwrap_or(line.item));
+        let limited = match limit {
+            Some(_) => format!("{} was limited by {item}: ", self.naming.item(line.item)),
+            None => String::new(),
+        };
         let asked = line.requested;
-        if line.from.is_some() {
-            let available = line.available;
+        let taken = self.taken_seats(line);
+        if line.from.is_some() && taken.is_none() {
+            let block = self.naming.out_of(line.item, line.from);
             return format!(
-                "{available} of {item} were set aside there where {asked} were asked for"
+                "{} of {item}{block} {} left where {asked} {} asked for",
+                line.available,
+                were(line.available),
+                were(asked)
             );
         }
-        match line.code {
+        let shortage = match line.code {
             StockCode::SoldOut => format!("all of {item} were sold"),
             StockCode::AllHeld => {
-                format!("no {item} was free, {} were in other baskets", line.held)
+                format!("no {item} was free, {} {} in other baskets", line.held, were(line.held))
             }
             StockCode::NotEnoughFree => format!(
-                "{} of {item} were free and {} in other baskets where {asked} were asked for",
-                line.available, line.held
+                "{} of {item} {} free and {} in other baskets where {asked} {} asked for",
+                line.available,
+                were(line.available),
+                line.held,
+                were(asked)
             ),
-            StockCode::SeatTaken => {
-                let seats = line.seats.iter().flatten();
-                let seats =
-                    seats.map(|lack| format!("{} was {}", lack.seat, lack.standing.as_str()));
-                format!("of {item}, {}", seats.collect::<Vec<_>>().join(", "))
-            }
+            StockCode::SeatTaken => taken.unwrap_or_else(|| format!("a seat of {item} was taken")),
             StockCode::NotTogether => {
-                format!("{} of {item} were free, but no {asked} next to each other", line.available)
+                format!(
+                    "{} of {item} {} free, but no {asked} next to each other",
+                    line.available,
+                    were(line.available)
+                )
             }
-        }
+        };
+        format!("{limited}{shortage}")
+    }
+
+    /// "A-1-7 of hall was already held"
+    fn taken_seats(&self, line: &LineRefusal) -> Option<String> {
+        let item = self.naming.item(line.item);
+        let seats = line.seats.iter().flatten();
+        let seats =
+            seats.map(|lack| format!("{} of {item} was {}", lack.seat, standing(lack.standing)));
+        Some(joined(seats)).filter(|seats| !seats.is_empty())
     }
 
     fn released(&self, released: &HoldReleased) -> String {
-        let what = self.parts(&released.touched, &released.lines);
+        let what = self.parts(&released.touched, &released.lines, released.seats.as_deref());
         let by = released.superseded_by.map(|by| format!(", replaced by {}", self.hold(by)));
         format!("{what} released{}{}", by.unwrap_or_default(), self.reason())
     }
 
-    fn parts(&self, touched: &HoldTouched, lines: &[LineMoved]) -> String {
-        let parts = lines.iter().map(|part| format!("{} of line {}", part.quantity, part.line));
+    /// What somebody gave back: seats by their names, other units by line.
+    fn parts(
+        &self,
+        touched: &HoldTouched,
+        lines: &[LineMoved],
+        seats: Option<&[SeatOut]>,
+    ) -> String {
+        let seats = seats.unwrap_or_default();
+        let counted = lines.iter().filter(|part| !seats.iter().any(|out| out.line == part.line));
+        let counted = counted.map(|part| format!("{} of line {}", part.quantity, part.line));
+        let parts = self.naming.seats_out(seats.iter()).into_iter().chain(counted);
         let hold = self.hold(touched.hold);
         format!("{} gave back {} of {hold}:", self.naming.actor(touched.by), listed(parts))
     }
 
+    /// Holds lapse by the thousand; told is of those that may be seen, and of what they gave back if that is all of them.
     fn expired(&self, expired: &HoldsExpired) -> String {
-        let count = expired.holds().count();
-        let some = expired.holds().take(NAMED_MAX).map(|(no, _)| self.hold(no));
+        let shown = || expired.holds().filter(|(no, _)| self.naming.sees.lapse(*no));
+        let (count, all) = (shown().count(), expired.holds().count());
+        let some = shown().take(NAMED_MAX).map(|(no, _)| self.hold(no));
         let more = count.saturating_sub(NAMED_MAX);
         let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-        let units = expired.moves.iter().map(|draw| {
-            let block = self.naming.block(draw.pool, draw.label);
-            format!("{} of {}{block}", draw.quantity, self.naming.item(draw.pool))
-        });
-        format!("time ran out for {}{more}: {} came back", listed(some), listed(units))
+        let all_shown = count == all;
+        let seats = expired.seats.iter().flatten();
+        let seats = seats.filter(|out| all_shown || self.naming.sees.seat(out.item, out.seat));
+        let seats = self.naming.seats_out(seats);
+        let named = |draw: &&Draw| expired.seats.iter().flatten().any(|out| out.item == draw.pool);
+        let what = if all_shown {
+            let counted = expired.moves.iter().filter(|draw| !named(draw));
+            listed(seats.into_iter().chain(counted.map(|draw| self.naming.units_back(draw))))
+        } else {
+            seats.unwrap_or_else(|| "what was held".to_owned())
+        };
+        format!("time ran out for {}{more}: {what} came back", listed(some))
     }
 
     fn act_refused(&self, refused: &HoldActRefused) -> String {

@@ -91,6 +91,7 @@ impl Context<'_> {
 
 /// A decided "no".
 #[must_use]
+#[expect(clippy::too_many_lines, reason = "one arm for each refusal: the only mapping")]
 pub fn refusal_problem(refusal: &Refusal, context: &Context<'_>) -> Problem {
     let code = refusal.code();
     match refusal {

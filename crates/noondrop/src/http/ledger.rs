@@ -8,7 +8,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use noondrop_core::codec::decode_row;
+use noondrop_core::codec::{CodecError, decode_row, glance_at_row};
 use noondrop_core::{Digest16, Entry, Fact, HoldNo, Name, Seq, Timestamp};
 use noondrop_log::{Position, Row};
 use serde::Deserialize;
@@ -19,6 +19,8 @@ use super::body::{Path, Query};
 use super::problem::Problem;
 use super::reading::{After, Eyes, Reading, unreadable};
 use super::render::time_text;
+use crate::audit::scan::Skim;
+use crate::audit::seat::SeatTold;
 use crate::audit::{Scan, Scanned};
 use crate::auth::Role;
 use crate::ledger::{about_hold, is_about, key_of};
@@ -114,13 +116,6 @@ pub async fn head(State(app): State<Arc<App>>, caller: Caller) -> Result<Respons
     Ok(response)
 }
 
-/// A fact with its place.
-fn placed(mut value: Value, row: &Row) -> Value {
-    value["at"] = time_text(Timestamp(row.at)).into();
-    value["position"] = row.position().to_string().into();
-    value
-}
-
 /// `GET /v1/holds/{id}/history`
 pub async fn history(
     State(app): State<Arc<App>>,
@@ -154,8 +149,8 @@ async fn story(
             let entries = entries.map_err(|error| unreadable(&error))?;
             let (about, before) = about_hold(&entries, hold);
             reading.eyes.learn(about.iter().copied(), Some(hold))?;
-            let values = about.iter().rev().map(|entry| reading.eyes.value(entry, Some(hold)));
-            facts.extend(values.map(|value| placed(value, &row)));
+            let told = |entry: &&Entry| reading.eyes.told(entry, Some(hold), &row);
+            facts.extend(about.iter().rev().map(told));
             next = before.filter(|before| *before < seq);
         }
         facts.reverse();
@@ -173,44 +168,60 @@ pub struct AttemptsQuery {
     reference: Option<String>,
     key: Option<String>,
     hold: Option<String>,
+    seat: Option<String>,
     after: Option<String>,
 }
 
+/// Which facts are attempts at what is asked about.
+struct Wanted {
+    by: By,
+    /// The keys of the facts that were taken: what came again under them is a repeat.
+    keys: HashSet<Digest16>,
+}
+
 /// What an attempt is known by.
-enum Wanted {
+enum By {
     Buyer(Digest16),
     Reference(Digest16),
     Key(Digest16),
-    /// A hold, with the keys of what was asked of it.
-    Hold(HoldNo, HashSet<Digest16>),
+    Hold(HoldNo),
+    Seat(SeatTold),
 }
 
 impl Wanted {
     /// To be asked in the order of the log.
     fn takes(&mut self, fact: &Fact) -> bool {
-        match (self, fact) {
-            (Self::Buyer(buyer), Fact::HoldCreated(fact)) => fact.buyer == *buyer,
-            (Self::Buyer(buyer), Fact::HoldRefused(fact)) => fact.buyer == *buyer,
-            (Self::Reference(text), Fact::HoldCreated(fact)) => fact.reference == Some(*text),
-            (Self::Reference(text), Fact::HoldRefused(fact)) => fact.reference == Some(*text),
-            (Self::Key(key), Fact::KeyRepeated(fact)) => fact.key == *key,
-            (Self::Key(key), fact) => key_of(fact).is_some_and(|used| used.hash == *key),
-            (Self::Hold(_, keys), Fact::KeyRepeated(fact)) => keys.contains(&fact.key),
-            (Self::Hold(hold, keys), fact) => {
-                let about = is_about(fact, *hold);
-                keys.extend(key_of(fact).filter(|_| about).map(|used| used.hash));
-                about
-            }
-            _ => false,
+        let taken = match (&mut self.by, fact) {
+            (_, Fact::KeyRepeated(fact)) => return self.keys.contains(&fact.key),
+            (By::Buyer(buyer), Fact::HoldCreated(fact)) => fact.buyer == *buyer,
+            (By::Buyer(buyer), Fact::HoldRefused(fact)) => fact.buyer == *buyer,
+            (By::Reference(text), Fact::HoldCreated(fact)) => fact.reference == Some(*text),
+            (By::Reference(text), Fact::HoldRefused(fact)) => fact.reference == Some(*text),
+            (By::Buyer(_) | By::Reference(_), _) => false,
+            (By::Key(key), fact) => key_of(fact).is_some_and(|used| used.hash == *key),
+            (By::Hold(hold), fact) => is_about(fact, *hold),
+            (By::Seat(seat), fact) => seat.takes(fact),
+        };
+        self.keys.extend(key_of(fact).filter(|_| taken).map(|used| used.hash));
+        taken
+    }
+
+    /// The hold that a fact about many is to be shown of; to be asked before [`Self::takes`].
+    fn only(&self, fact: &Fact) -> Option<HoldNo> {
+        match (&self.by, fact) {
+            (By::Hold(hold), _) => Some(*hold),
+            (By::Seat(seat), Fact::HoldsExpired(_)) => seat.owner().or(Some(HoldNo(u64::MAX))),
+            _ => None,
         }
     }
 
-    fn only(&self) -> Option<HoldNo> {
-        if let Self::Hold(hold, _) = self { Some(*hold) } else { None }
+    /// Whether it is of one sale anyway.
+    const fn is_of_one_sale(&self) -> bool {
+        matches!(self.by, By::Hold(_) | By::Seat(_))
     }
 }
 
-/// `GET /v1/attempts?sale=&buyer=|reference=|key=|hold=`
+/// `GET /v1/attempts?sale=&buyer=|reference=|key=|hold=|seat=`
 pub async fn attempts(
     State(app): State<Arc<App>>,
     caller: Caller,
@@ -220,26 +231,57 @@ pub async fn attempts(
     let mut after = After::read(&app, query.after.as_deref()).await?;
     let digester = app.handle.digester();
     let shop = caller.shop.as_str();
-    let wanted = match (&query.buyer, &query.reference, &query.key, &query.hold) {
-        (Some(buyer), None, None, None) => Wanted::Buyer(digester.buyer(shop, buyer)),
-        (None, Some(text), None, None) => Wanted::Reference(digester.reference(shop, text)),
-        (None, None, Some(hash), None) => Wanted::Key(key_hash(hash)?),
-        (None, None, None, Some(hold)) => {
+    let AttemptsQuery { buyer, reference, key, hold, seat, .. } = &query;
+    let by = match (buyer, reference, key, hold, seat) {
+        (Some(buyer), None, None, None, None) => By::Buyer(digester.buyer(shop, buyer)),
+        (None, Some(text), None, None, None) => By::Reference(digester.reference(shop, text)),
+        (None, None, Some(hash), None, None) => By::Key(key_hash(hash)?),
+        (None, None, None, Some(hold), None) => {
             let (view, ..) = super::holds::find(&app, &caller, hold).await?;
             if query.after.is_none() {
                 // Nothing is about a hold before the row that made it.
                 after = After::Number(view.id.seq.0 - 1);
             }
-            Wanted::Hold(view.no, HashSet::new())
+            By::Hold(view.no)
         }
-        _ => return Err(Problem::field("buyer, reference, key or hold", "one of them")),
+        (None, None, None, None, Some(seat)) => {
+            let sale = query.sale.as_deref().ok_or_else(|| Problem::field("sale", "the seat's"))?;
+            By::Seat(find_seat(&app, &caller, sale, seat, query.after.is_some()).await?)
+        }
+        _ => return Err(Problem::field("buyer, reference, key, hold or seat", "one of them")),
     };
-    let sale = query.sale;
+    let keys = match by {
+        By::Key(key) => HashSet::from([key]),
+        _ => HashSet::new(),
+    };
+    let (wanted, sale) = (Wanted { by, keys }, query.sale);
     let read = move |reading: &mut Reading| {
         Ok((search(reading, after, wanted, sale.as_deref())?, reading.until))
     };
     let (value, until) = Reading::of(&app, &caller.shop, read).await?;
     Ok(page_response(&value, until))
+}
+
+/// The seat `ITEM/SEAT` of a sale. A page that goes on begins with whoever has the seat now.
+async fn find_seat(
+    app: &App,
+    caller: &Caller,
+    sale: &str,
+    place: &str,
+    goes_on: bool,
+) -> Result<SeatTold, Problem> {
+    let bound = || Problem::field("seat", "an item and a seat of it, as in hall/A-1-7");
+    let (item, seat) = place.split_once('/').ok_or_else(bound)?;
+    let names = (caller.shop.to_string(), sale.to_owned(), item.to_owned(), seat.to_owned());
+    let (shop, sale, item, seat) = names;
+    let find = move |state: &noondrop_core::State, _| {
+        let known = state.item(&shop, &sale, &item).map(|view| view.item);
+        let known = known.ok_or_else(|| Problem::missing("item", &item))?;
+        let found = state.seat(known, &seat).ok_or_else(|| Problem::missing("seat", &seat))?;
+        let told = SeatTold::new(known, found.no, &seat);
+        Ok(if goes_on { told.owned_by(found.hold) } else { told })
+    };
+    app.ask(find).await?.value
 }
 
 /// A key as the ledger shows it.
@@ -259,24 +301,55 @@ fn search(
     let Some(from) = reading.find(after)? else {
         return Ok(json!({"attempts": [], "next_after": Value::Null}));
     };
-    let (Reading { reader, eyes, until }, only) = (reading, wanted.only());
+    let Reading { reader, eyes, until } = reading;
+    if let By::Seat(seat) = &wanted.by {
+        eyes.seat = Some(seat.place());
+    }
     let last = until.seq.min(from.seq.saturating_add(SCAN_ROWS_MAX));
-    let scan = Scan::after(&mut **reader, from).map_err(|error| unreadable(&error))?;
-    let (mut scan, mut attempts) = (scan.until(last), Vec::new());
+    let rows = Skim::between(&mut **reader, from, last).map_err(|error| unreadable(&error))?;
+    let (mut rows, mut attempts, mut shown) = (rows, Vec::new(), HashSet::new());
     while attempts.len() < PAGE_MAX
-        && let Some(scanned) = scan.next()
+        && let Some(row) = rows.next()
     {
-        let Scanned { row, entries } = scanned.map_err(|error| unreadable(&error))?;
-        let about: Vec<&Entry> = entries.iter().filter(|e| wanted.takes(&e.fact)).collect();
-        eyes.learn(about.iter().copied(), only)?;
-        for entry in about {
+        let row = row.map_err(|error| unreadable(&error))?;
+        let (about, entries) = taken(&mut wanted, &row).map_err(|error| unreadable(&error))?;
+        for (place, only) in about {
+            let entry = &entries[place];
             let fact = &entry.fact;
-            let of_sale = only.is_some() || sale.is_none_or(|sale| eyes.is_of_sale(fact, sale));
+            eyes.learn(std::iter::once(entry), only)?;
+            let of_sale = wanted.is_of_one_sale()
+                || match fact {
+                    // It names its key only, so it is of the sale that its attempt was of.
+                    Fact::KeyRepeated(fact) => sale.is_none() || shown.contains(&fact.key),
+                    fact => sale.is_none_or(|sale| eyes.is_of_sale(fact, sale)),
+                };
             if eyes.see(fact) && of_sale {
-                attempts.push(placed(eyes.value(entry, only), &row));
+                shown.extend(key_of(fact).map(|key| key.hash));
+                attempts.push(eyes.told(entry, only, &row));
             }
         }
     }
-    let stopped = Some(scan.position()).filter(|at| at.seq < until.seq);
+    let stopped = Some(rows.position()).filter(|at| at.seq < until.seq);
     Ok(json!({"attempts": attempts, "next_after": stopped.map(|at| at.to_string())}))
+}
+
+/// A fact's place in its row, and the hold that it is shown of, where it is about many.
+type Place = (usize, Option<HoldNo>);
+
+/// The facts of a row that are wanted. Most rows have none, and of those nothing more is read.
+fn taken(wanted: &mut Wanted, row: &Row) -> Result<(Vec<Place>, Vec<Entry>), CodecError> {
+    let (mut about, mut place) = (Vec::new(), 0);
+    glance_at_row(row.level, &row.facts, &mut |fact| {
+        let only = wanted.only(fact);
+        if wanted.takes(fact) {
+            about.push((place, only));
+        }
+        place += 1;
+    })?;
+    let entries = if about.is_empty() {
+        Vec::new()
+    } else {
+        decode_row(row.level, &row.facts, &row.private)?
+    };
+    Ok((about, entries))
 }

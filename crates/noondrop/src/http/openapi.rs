@@ -249,7 +249,7 @@ const OPERATIONS: &[Operation] = &[
         )
     },
     Operation {
-        query: &["sale", "buyer", "reference", "key", "hold", "after"],
+        query: &["sale", "buyer", "reference", "key", "hold", "seat", "after"],
         ..read(
             "/v1/attempts",
             "attempts.list",

@@ -4,17 +4,20 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use noondrop_core::seats::SeatNo;
 use noondrop_core::{
-    BlockMoved, BlockRefused, Catalog, Digest16, Entry, Fact, HoldId, HoldNo, ItemAdjusted, ItemIx,
-    Name, SaleIx, SeatsChanged, ShopIx,
+    Catalog, Digest16, Entry, Fact, HoldId, HoldNo, ItemIx, Name, SaleIx, ShopIx, Timestamp,
 };
 use noondrop_engine::Handle;
-use noondrop_log::{GENESIS, LogReader, Position, PositionRef};
+use noondrop_log::{GENESIS, LogReader, Position, PositionRef, Row};
 use serde_json::Value;
 
 use super::app::App;
 use super::error::fault_problem;
 use super::problem::Problem;
+use super::render::time_text;
+use crate::audit::naming::{Naming, Sees};
+use crate::audit::sentence::sentence;
 use crate::ledger::{Names, Sight, fact_value, holds_of, key_of, touched};
 
 /// Holds that are looked up between two turns.
@@ -112,12 +115,14 @@ pub struct Eyes {
     holds: HashMap<HoldNo, Known>,
     /// Keys of facts that were shown: a repeat names nothing else.
     keys: HashSet<Digest16>,
+    /// The seat that is asked about: of facts about many, sentences name it.
+    pub seat: Option<(ItemIx, SeatNo)>,
 }
 
 impl Eyes {
     fn new(handle: Handle, shop: Name) -> Self {
         let catalog = handle.catalog();
-        Self { handle, catalog, shop, holds: HashMap::new(), keys: HashSet::new() }
+        Self { handle, catalog, shop, holds: HashMap::new(), keys: HashSet::new(), seat: None }
     }
 
     /// Looks up the holds that facts name, to be done before they are shown. With `only`, the others of a fact about
@@ -159,8 +164,7 @@ impl Eyes {
     }
 
     fn has_pool(&self, item: ItemIx) -> bool {
-        let sale = self.catalog.items.get(item.0 as usize).map(|item| item.sale);
-        sale.is_some_and(|sale| self.has_sale(sale))
+        self.sale_of_item(item).is_some_and(|sale| self.has_sale(sale))
     }
 
     fn has_sale(&self, sale: SaleIx) -> bool {
@@ -173,20 +177,20 @@ impl Eyes {
         match fact {
             Fact::SaleMoved(fact) => Some(fact.sale),
             Fact::ItemDefined(fact) => Some(fact.sale),
-            Fact::ItemAdjusted(ItemAdjusted { item, .. })
-            | Fact::SeatsChanged(SeatsChanged { item, .. })
-            | Fact::ItemBlocked(BlockMoved { item, .. })
-            | Fact::ItemUnblocked(BlockMoved { item, .. })
-            | Fact::BlockRefused(BlockRefused { item, .. }) => {
-                self.catalog.items.get(item.0 as usize).map(|item| item.sale)
-            }
-            Fact::SaleDefined(fact) => Some(fact.sale),
+            Fact::ItemAdjusted(fact) => self.sale_of_item(fact.item),
+            Fact::ItemBlocked(fact) | Fact::ItemUnblocked(fact) => self.sale_of_item(fact.item),
+            Fact::BlockRefused(fact) => self.sale_of_item(fact.item),
+            Fact::SeatsChanged(fact) => self.sale_of_item(fact.item),
             Fact::HoldCreated(fact) => Some(fact.sale),
             Fact::HoldRefused(fact) => Some(fact.sale),
             other => touched(other)
                 .and_then(|touched| self.holds.get(&touched.hold))
                 .map(|known| known.sale),
         }
+    }
+
+    fn sale_of_item(&self, item: ItemIx) -> Option<SaleIx> {
+        self.catalog.items.get(item.0 as usize).map(|item| item.sale)
     }
 
     /// Whether a fact is about a sale of this name.
@@ -217,6 +221,19 @@ impl Eyes {
         seen
     }
 
+    /// A fact as it is shown, with a sentence about it and its place; with `only`, what it says of this hold.
+    #[must_use]
+    pub fn told(&self, entry: &Entry, only: Option<HoldNo>, row: &Row) -> Value {
+        let at = Timestamp(row.at);
+        let sight = Shown { eyes: self, only };
+        let naming = Naming { catalog: &self.catalog, sees: &sight };
+        let mut value = self.value(entry, only);
+        value["at"] = time_text(at).into();
+        value["position"] = row.position().to_string().into();
+        value["sentence"] = sentence(entry, at, naming).into();
+        value
+    }
+
     /// A fact as it is shown; with `only`, what it says of this hold.
     #[must_use]
     pub fn value(&self, entry: &Entry, only: Option<HoldNo>) -> Value {
@@ -242,5 +259,20 @@ impl Sight for Shown<'_> {
 
     fn pool(&self, item: ItemIx) -> bool {
         self.only.is_none() && self.eyes.has_pool(item)
+    }
+}
+
+/// Sentences tell no more than members do.
+impl Sees for Shown<'_> {
+    fn hold(&self, hold: HoldNo) -> Option<HoldId> {
+        self.eyes.holds.get(&hold).map(|known| known.id)
+    }
+
+    fn lapse(&self, hold: HoldNo) -> bool {
+        Sight::lapse(self, hold)
+    }
+
+    fn seat(&self, item: ItemIx, seat: SeatNo) -> bool {
+        self.eyes.seat == Some((item, seat)) || Sight::pool(self, item)
     }
 }

@@ -34,7 +34,7 @@ fn files(of: &Path) -> Vec<PathBuf> {
 
 /// The files that have a text, as bytes or in hexadecimal.
 fn with_text(files: &[PathBuf], wanted: &str) -> Vec<PathBuf> {
-    let hex: String = wanted.bytes().map(|byte| format!("{byte:02x}")).collect();
+    let hex = data_encoding::HEXLOWER.encode(wanted.as_bytes());
     let has =
         |bytes: &[u8], text: &str| bytes.windows(text.len()).any(|part| part == text.as_bytes());
     let found = files.iter().filter(|path| {

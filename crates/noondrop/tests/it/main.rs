@@ -19,4 +19,5 @@ mod program;
 mod rehearse;
 mod restore;
 mod shop;
+mod story;
 mod tidy;

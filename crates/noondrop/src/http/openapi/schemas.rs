@@ -223,6 +223,15 @@ fn hold() -> Value {
 fn answers() -> Vec<(&'static str, Value)> {
     let live = || ("live", json!({"type": "boolean"}));
     let facts = || list(json!({"type": "object"}));
+    let told = || {
+        let told = members(&[
+            ("kind", text()),
+            ("at", time()),
+            ("position", text()),
+            ("sentence", text()),
+        ]);
+        list(told)
+    };
     let next = || ("next_after", maybe(text()));
     let mut sale = vec![("sale", name()), ("shop", name()), live(), ("state", text())];
     sale.push(("version", count()));
@@ -232,8 +241,8 @@ fn answers() -> Vec<(&'static str, Value)> {
     vec![
         ("Hold", hold()),
         ("HoldPage", members(&[("holds", list(named("Hold"))), ("next_before", maybe(text()))])),
-        ("History", members(&[("hold", text()), ("facts", facts())])),
-        ("Attempts", members(&[("attempts", facts()), next()])),
+        ("History", members(&[("hold", text()), ("facts", told())])),
+        ("Attempts", members(&[("attempts", told()), next()])),
         ("Shop", members(&[("shop", name()), live()])),
         ("Sale", members(&sale)),
         ("SaleList", members(&[("sales", list(named("Sale")))])),
