@@ -248,7 +248,8 @@ fn seat_told() -> Value {
     let states =
         json!({"type": "string", "examples": ["free", "held", "sold", "blocked", "removed"]});
     let mut told = seat();
-    told.extend([("state", states), ("hold?", text()), ("buyer?", text())]);
+    told.extend([("state", states), ("planned", json!({"type": "boolean"}))]);
+    told.extend([("block?", maybe(name())), ("hold?", text()), ("buyer?", text())]);
     members(&told)
 }
 
