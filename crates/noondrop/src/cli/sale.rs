@@ -56,11 +56,20 @@ pub struct ServerArguments {
     /// The configuration, for the address.
     #[command(flatten)]
     pub config: ConfigArguments,
-    /// Where the server listens, such as http://127.0.0.1:7878 [default: $NOONDROP_URL, or the configuration's server.listen]
-    #[arg(long, value_name = "URL")]
+    /// Where the server listens.
+    #[arg(
+        long,
+        value_name = "URL",
+        help = "Where the server listens, such as http://127.0.0.1:7878 [default: $NOONDROP_URL, or the configuration's server.listen]"
+    )]
     pub url: Option<String>,
-    /// File with an admin's secret [default: $NOONDROP_SECRET_FILE; or the secret itself in $NOONDROP_SECRET]
-    #[arg(long, value_name = "FILE", alias = "token-file")]
+    /// File with an admin's secret.
+    #[arg(
+        long,
+        value_name = "FILE",
+        alias = "token-file",
+        help = "File with an admin's secret [default: $NOONDROP_SECRET_FILE, or the secret itself in $NOONDROP_SECRET]"
+    )]
     pub secret_file: Option<PathBuf>,
     /// The shop, for an operator's secret
     #[arg(long, value_name = "SHOP")]

@@ -150,8 +150,7 @@ pub fn some_of(names: &[String]) -> String {
 
 /// Compares the blocks of one item, without the seats that it loses. `returns` is the label under which units come back
 /// by themselves.
-#[must_use]
-pub fn compare(
+pub(super) fn compare(
     wanted: &[BlockWanted],
     now: Option<&ItemStanding>,
     lost: &HashSet<&str>,

@@ -102,8 +102,8 @@ pub enum Units {
 struct SaleTable {
     sale: Spanned<String>,
     title: Option<Spanned<String>>,
-    opens_at: Option<Spanned<toml::Value>>,
-    closes_at: Option<Spanned<toml::Value>>,
+    opens_at: Option<Spanned<Time>>,
+    closes_at: Option<Spanned<Time>>,
     hold_seconds: Option<Spanned<i64>>,
     hold_seconds_max: Option<Spanned<i64>>,
     hold_chain_seconds_max: Option<Spanned<i64>>,
@@ -115,6 +115,14 @@ struct SaleTable {
     state: Option<Spanned<String>>,
     #[serde(default)]
     items: Vec<ItemTable>,
+}
+
+/// A time, as TOML has it or as JSON does.
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a time with its offset, such as 2027-01-31T11:00:00Z")]
+enum Time {
+    Toml(toml::value::Datetime),
+    Text(String),
 }
 
 #[derive(Deserialize)]
@@ -195,11 +203,11 @@ impl Source<'_> {
         number.map_or(Ok(default), |number| self.number(field, number, bounds))
     }
 
-    fn time(&self, field: &str, time: Option<&Spanned<toml::Value>>) -> Result<Value, FileError> {
+    fn time(&self, field: &str, time: Option<&Spanned<Time>>) -> Result<Value, FileError> {
         let Some(time) = time else { return Ok(Value::Null) };
         let text = match time.get_ref() {
-            toml::Value::String(text) => text.clone(),
-            other => other.to_string(),
+            Time::Text(text) => text.clone(),
+            Time::Toml(time) => time.to_string(),
         };
         let parsed = text.parse::<jiff::Timestamp>().ok();
         let ms = parsed.and_then(|time| u64::try_from(time.as_millisecond()).ok());
@@ -264,13 +272,11 @@ fn seated_by_option<'a>(
     if found.is_empty() {
         found = places(&|item| item.total.is_none() && item.counts_against.is_empty());
     }
-    match found[..] {
-        [one] => Ok((one, seats)),
-        _ => {
-            let what = format!("has {} items of seats; --seats is for the only one", found.len());
-            Err(FileError::whole(path, what))
-        }
+    if let [one] = found[..] {
+        return Ok((one, seats));
     }
+    let what = format!("has {} items of seats; --seats is for the only one", found.len());
+    Err(FileError::whole(path, what))
 }
 
 fn item_wanted(

@@ -4,19 +4,18 @@
 //! they count against; of each item its definition, its units, what is put on sale again, what is set aside. Publishing is
 //! apart: it comes after everything else was seen to be there.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
-use super::blocks::{self, some_of};
+use super::blocks;
 use super::file::{ItemWanted, SaleFile, Units};
+use super::hall::fitting;
 use super::seats::Seat;
-use super::standing::{ItemStanding, SeatTold, Standing, sale_path};
+use super::standing::{ItemStanding, Standing, sale_path};
 
-/// Largest body of seats; the server takes 16 MiB.
-const SEATS_BYTES_MAX: usize = 15 << 20;
 /// Why units change, for the ledger.
-const REASON: &str = "a sale from a file";
+pub(super) const REASON: &str = "a sale from a file";
 
 /// The terms of a sale in the order in which a person reads them.
 const TERMS: [&str; 10] = [
@@ -164,7 +163,7 @@ impl Plan {
         self.differences.is_empty() && self.refusals.is_empty()
     }
 
-    fn differs(&mut self, kind: Kind, of: String, says: String) {
+    pub(super) fn differs(&mut self, kind: Kind, of: String, says: String) {
         self.differences.push(Difference { kind, of, says });
     }
 
@@ -239,7 +238,7 @@ impl Plan {
                 self.definition(&path, wanted, now);
                 match (&wanted.units, &now.seats) {
                     (Units::Total(total), _) => {
-                        self.total(&path, wanted, now.number("total"), *total)
+                        self.total(&path, wanted, now.number("total"), *total);
                     }
                     (Units::Seats(seats), Some(told)) => {
                         lost = self.seats(&path, wanted, seats, told);
@@ -373,72 +372,6 @@ impl Plan {
         self.keyed(does, format!("{path}/adjust"), body.to_string(), "");
     }
 
-    /// More and fewer seats; which ones the item loses.
-    fn seats<'a>(
-        &mut self,
-        path: &str,
-        wanted: &ItemWanted,
-        seats: &[Seat],
-        told: &'a [SeatTold],
-    ) -> HashSet<&'a str> {
-        let of = format!("item {}", wanted.name);
-        let known: HashMap<&str, &SeatTold> =
-            told.iter().map(|told| (told.seat.seat.as_str(), told)).collect();
-        let mut comes = Vec::new();
-        for seat in seats {
-            match known.get(seat.seat.as_str()) {
-                Some(known) if known.seat != *seat => self.refusals.push(format!(
-                    "{of}: seat {} is as it was added for ever ({}): add one of another name and leave this one out",
-                    seat.seat,
-                    known.seat.difference(seat)
-                )),
-                Some(known) if known.planned => {}
-                _ => comes.push(seat.clone()),
-            }
-        }
-        let kept: HashSet<&str> = seats.iter().map(|seat| seat.seat.as_str()).collect();
-        let goes =
-            told.iter().filter(|told| told.planned && !kept.contains(told.seat.seat.as_str()));
-        let goes: Vec<&SeatTold> = goes.collect();
-        let names = |list: Vec<String>| (list.len() as u64, some_of(&list));
-        if !comes.is_empty() {
-            let (count, some) = names(comes.iter().map(|seat| seat.seat.clone()).collect());
-            let says = format!("{} more: {some}", counted(count, "seat"));
-            self.differs(Kind::Add, of.clone(), says);
-        }
-        if !goes.is_empty() {
-            let (count, some) = names(goes.iter().map(|told| told.seat.seat.clone()).collect());
-            let says = format!("{} fewer: {some}", counted(count, "seat"));
-            self.differs(Kind::Remove, of, says);
-        }
-        let owned = goes.iter().filter(|told| matches!(told.state.as_str(), "held" | "sold"));
-        let (count, some) = names(owned.map(|told| told.seat.seat.clone()).collect());
-        if count > 0 {
-            self.notes.push(format!(
-                "{} that the file leaves out stay with their buyers, beyond the total: {some}",
-                counted(count, "seat")
-            ));
-        }
-        let goes: Vec<&'a str> = goes.iter().map(|told| told.seat.seat.as_str()).collect();
-        self.seat_steps(path, &wanted.name, &comes, &goes);
-        goes.into_iter().collect()
-    }
-
-    /// As few requests as their size allows.
-    fn seat_steps(&mut self, path: &str, item: &str, mut comes: &[Seat], mut goes: &[&str]) {
-        while !comes.is_empty() || !goes.is_empty() {
-            // A name takes a small part of what a seat takes, so those that go have a request of their own only if
-            // both together do not fit.
-            let add = comes.split_at(fitting(comes));
-            let is_room = goes.len() * 40 + size(add.0) <= SEATS_BYTES_MAX;
-            let remove = goes.split_at(if is_room || add.0.is_empty() { goes.len() } else { 0 });
-            let body = json!({"add": add.0, "remove": remove.0, "reason": REASON});
-            let does = format!("change the seats of {item}");
-            self.keyed(does, format!("{path}/seats"), body.to_string(), "");
-            (comes, goes) = (add.1, remove.1);
-        }
-    }
-
     fn blocks(
         &mut self,
         path: &str,
@@ -460,7 +393,7 @@ impl Plan {
         }
     }
 
-    fn keyed(&mut self, does: String, path: String, body: String, seen: &str) {
+    pub(super) fn keyed(&mut self, does: String, path: String, body: String, seen: &str) {
         let mut hash = blake3::Hasher::new();
         for part in [path.as_str(), body.as_str(), seen] {
             hash.update(&(part.len() as u64).to_le_bytes()).update(part.as_bytes());
@@ -468,24 +401,6 @@ impl Plan {
         let key = format!("sale-apply.{}", &hash.finalize().to_hex()[..32]);
         self.steps.push(Step { does, method: "POST", path, body, guard: Guard::Key(key) });
     }
-}
-
-fn size(seats: &[Seat]) -> usize {
-    seats.iter().map(bytes).sum()
-}
-
-/// How many bytes of a body a seat takes, at most.
-fn bytes(seat: &Seat) -> usize {
-    let tags: usize = seat.tags.iter().map(|tag| tag.len() + 3).sum();
-    let texts = seat.seat.len() + seat.section.len() + seat.row.len() + tags;
-    texts + seat.zone.as_ref().map_or(0, String::len) + 100
-}
-
-/// How many of the first seats fit into one request.
-fn fitting(seats: &[Seat]) -> usize {
-    let mut left = SEATS_BYTES_MAX;
-    let fits = |seat: &&Seat| left.checked_sub(bytes(seat)).map(|rest| left = rest).is_some();
-    seats.iter().take_while(fits).count()
 }
 
 /// What is said as one JSON object.

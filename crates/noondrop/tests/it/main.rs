@@ -15,5 +15,7 @@ mod http_world;
 mod program;
 mod rehearse;
 mod restore;
+mod sale;
+mod sale_proxy;
 mod shop;
 mod tidy;
