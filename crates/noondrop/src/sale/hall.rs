@@ -91,11 +91,9 @@ fn size(seats: &[Seat]) -> usize {
     seats.iter().map(bytes).sum()
 }
 
-/// How many bytes of a body a seat takes, at most.
+/// How many bytes of a body a seat takes.
 fn bytes(seat: &Seat) -> usize {
-    let tags: usize = seat.tags.iter().map(|tag| tag.len() + 3).sum();
-    let texts = seat.seat.len() + seat.section.len() + seat.row.len() + tags;
-    texts + seat.zone.as_ref().map_or(0, String::len) + 100
+    serde_json::to_string(seat).expect("a seat is JSON").len() + ",".len()
 }
 
 /// How many of the first seats fit into one request.
@@ -103,4 +101,48 @@ pub(super) fn fitting(seats: &[Seat]) -> usize {
     let mut left = SEATS_BYTES_MAX;
     let fits = |seat: &&Seat| left.checked_sub(bytes(seat)).map(|rest| left = rest).is_some();
     seats.iter().take_while(fits).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// As many as an item may have, with names of this length.
+    fn full_hall(length: usize) -> Vec<Seat> {
+        let seat = |no: u32| Seat {
+            seat: format!("{no:0length$}"),
+            section: "s".repeat(length),
+            row: (no / 100).to_string(),
+            number: no % 100,
+            rank: no,
+            tags: Vec::new(),
+            zone: None,
+        };
+        (0..200_000).map(seat).collect()
+    }
+
+    /// The seats that are added and removed by each request.
+    fn requests(comes: &[Seat], goes: &[&str]) -> Vec<[usize; 2]> {
+        let mut plan = Plan::default();
+        plan.seat_steps("/v1/sales/s/items/i", "i", comes, goes);
+        let sizes = plan.steps.iter().map(|step| {
+            assert!(step.body.len() < 16 << 20, "{} bytes", step.body.len());
+            let body: Value = serde_json::from_str(&step.body).unwrap();
+            ["add", "remove"].map(|list| body[list].as_array().unwrap().len())
+        });
+        sizes.collect()
+    }
+
+    #[test]
+    fn a_full_hall_is_one_request_if_it_fits_and_few_if_not() {
+        assert_eq!(requests(&full_hall(6), &[]), [[200_000, 0]]);
+        let long = requests(&full_hall(32), &["x"]);
+        assert!(long.len() == 2 && long[0][1] + long[1][1] == 1, "{long:?}");
+        assert_eq!(long[0][0] + long[1][0], 200_000);
+        let gone = full_hall(32);
+        let gone: Vec<&str> = gone.iter().map(|seat| seat.seat.as_str()).collect();
+        assert_eq!(requests(&full_hall(6), &gone), [[200_000, 0], [0, 200_000]]);
+    }
 }

@@ -122,7 +122,7 @@ fn pass(mut client: TcpStream, server: SocketAddr, at: usize, then: Then, shared
 /// A whole request or answer: head and as many bytes as it says.
 fn message(stream: &mut TcpStream) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    let mut buffer = [0; 65_536];
+    let mut buffer = vec![0; 65_536];
     loop {
         if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
