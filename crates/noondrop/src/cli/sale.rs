@@ -17,9 +17,9 @@ use crate::environment::{self, SECRET, SECRET_FILE, URL};
 use crate::sale::apply::{apply, compare};
 use crate::sale::file::{self, SaleFile};
 use crate::sale::plan::{Plan, as_value};
-use crate::sale::show;
 use crate::sale::standing::sale_path;
 use crate::sale::teller::{Call, Teller};
+use crate::sale::{seats, show};
 
 /// Options of `sale`.
 #[derive(Clone, Debug, Args)]
@@ -139,6 +139,9 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
 impl ServerArguments {
     /// The conversation with the server that is meant.
     fn teller(&self) -> Result<Teller, Failure> {
+        if let Some(shop) = &self.shop {
+            named("--shop", shop)?;
+        }
         Ok(Teller::new(self.address()?, &self.secret()?, self.shop.as_deref()))
     }
 
@@ -167,6 +170,11 @@ impl ServerArguments {
             .into()),
         }
     }
+}
+
+/// What goes into a request must be a name.
+fn named(what: &str, text: &str) -> Result<(), Failure> {
+    seats::name(text).map_err(|bound| format!("{what}: {bound}, not {text:?}").into())
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -233,6 +241,7 @@ fn print(
 }
 
 fn run_show(options: &Named, out: &mut dyn Write) -> Result<(), Failure> {
+    named("SALE", &options.sale)?;
     let mut teller = options.server.teller()?;
     let path = sale_path(&options.sale);
     let (mut sale, items) = block_on(async {
@@ -250,6 +259,7 @@ fn run_show(options: &Named, out: &mut dyn Write) -> Result<(), Failure> {
 }
 
 fn step(options: &Named, step: &str, out: &mut dyn Write) -> Result<(), Failure> {
+    named("SALE", &options.sale)?;
     let mut teller = options.server.teller()?;
     let path = format!("{}/{step}", sale_path(&options.sale));
     let call = Call { method: "POST", path: &path, ..Call::default() };

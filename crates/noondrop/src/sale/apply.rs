@@ -10,7 +10,7 @@ use std::fmt;
 use super::file::SaleFile;
 use super::plan::{Guard, Plan, Step, plan};
 use super::standing;
-use super::teller::{Call, Refused, Teller, TellerError};
+use super::teller::{Call, Teller, TellerError};
 
 /// How often a change may have been made and undone by others before, within the memory of keys.
 const ROUNDS_MAX: u32 = 100;
@@ -88,7 +88,7 @@ pub async fn apply(
     file: &SaleFile,
     show: &mut dyn FnMut(&Plan),
 ) -> Result<(), ApplyError> {
-    let mut run = Run { teller, done: Vec::new(), look_again: false };
+    let mut run = Run { teller, done: Vec::new(), look_again: false, contested: None };
     let mut sent = Sent { definitions: false, publish: false };
     for round in 0..ROUNDS_MAX {
         let plan = compare(run.teller, file).await?;
@@ -97,6 +97,11 @@ pub async fn apply(
         }
         if !plan.refusals.is_empty() {
             return Err(run.refused(&plan));
+        }
+        if let Some(contested) = run.contested.take()
+            && plan.steps.iter().any(|step| step.path == contested.path)
+        {
+            return Err(run.meanwhile(&format!("could not {}", contested.does)));
         }
         // Nothing is published before everything else was seen to be there.
         let (steps, was_sent) = match &plan.publish {
@@ -126,6 +131,8 @@ struct Run<'a> {
     done: Vec<String>,
     /// An answer told of earlier work, so that what differs next is nobody's fault.
     look_again: bool,
+    /// What somebody changed in between: an error if it still differs from the file.
+    contested: Option<Step>,
 }
 
 impl Run<'_> {
@@ -148,12 +155,15 @@ impl Run<'_> {
                         self.done.push(does.clone());
                     }
                 }
-                Err(TellerError::Refused(refused)) if is_of_before(&refused) => {
+                Err(TellerError::Refused(refused)) if refused.replayed => {
                     self.look_again = true;
                     return Ok(());
                 }
                 Err(TellerError::Refused(refused)) if refused.code() == "version_mismatch" => {
-                    return Err(self.meanwhile(&format!("could not {does}")));
+                    // Perhaps by this program: by a first try without an answer, or by a run that was killed.
+                    self.look_again = true;
+                    self.contested = Some(step.clone());
+                    return Ok(());
                 }
                 Err(source) => {
                     let (does, done) = (does.clone(), self.done.clone());
@@ -174,9 +184,4 @@ impl Run<'_> {
             _ => self.meanwhile(&plan.refusals[0]),
         }
     }
-}
-
-/// Whether a refusal may be about this program's own earlier request: recorded, or met by its own first try.
-fn is_of_before(refused: &Refused) -> bool {
-    refused.replayed || (refused.repeated && refused.code() == "version_mismatch")
 }

@@ -298,6 +298,8 @@ fn files_that_are_wrong_never_reach_the_server() {
     );
     assert_eq!(desk.shop.admin.head(), head);
 
+    let ran = desk.run(&["show", "no on"]);
+    assert!(ran.code == Some(1) && ran.err.contains("SALE: "), "{ran:?}");
     let mut nobody = Command::new(binary());
     nobody.args(["sale", "show", "noon"]).current_dir(desk.home.path());
     let ran = ran_without_secret(&mut nobody);
@@ -385,6 +387,21 @@ fn a_connection_that_is_cut_is_no_failure() {
         let ran = ran(&mut desk.command(proxy.address(), &["apply", file.to_str().unwrap()]));
         assert_eq!(ran.code, Some(0), "{at}: {ran:?}");
     }
+}
+
+#[test]
+fn two_who_want_the_same_both_get_it() {
+    let mut desk = Desk::new();
+    desk.applied(&example());
+    let file = desk.file(&example().replace("title = \"Noon\"", "title = \"Evening\""));
+    let file = file.to_str().unwrap();
+    let proxy = Proxy::start(desk.shop.server.address(), 0, Then::HangBeforeChange);
+    let mut child = desk.command(proxy.address(), &["apply", file]).spawn().unwrap();
+    assert!(proxy.hangs_or(|| false));
+    assert_eq!(desk.run(&["apply", file]).code, Some(0));
+    proxy.go_on();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert_eq!([&desk.sale()["title"], &desk.sale()["version"]], [&json!("Evening"), &json!(2)]);
 }
 
 #[test]
