@@ -25,6 +25,7 @@ pub mod ledger;
 pub mod principal;
 pub mod rehearse;
 pub mod restore;
+pub mod sale;
 pub mod serve;
 pub mod status;
 pub mod store;
@@ -68,6 +69,8 @@ pub enum Verb {
     /// A part of `bench recovery`, in a process of its own. Works on the store.
     #[command(hide = true)]
     BenchStart(BenchStart),
+    /// Defines a sale from a file, shows it, moves it along. Asks a running server.
+    Sale(sale::Options),
     /// Tells how a server is doing. Asks a running server.
     Status(status::Options),
     /// Makes and lists those who may call. Works on the configuration alone.
@@ -141,6 +144,7 @@ pub fn run(cli: Cli, out: &mut dyn Write) -> Result<(), Failure> {
             let report = crate::bench::recovery::start(&options.store, options.holds)?;
             Ok(writeln!(out, "{}", serde_json::to_string(&report)?)?)
         }
+        Verb::Sale(options) => sale::run(&options, out),
         Verb::Status(options) => status::run(&options, out),
         Verb::Principal(options) => principal::run(&options, out),
         Verb::CheckConfig(options) => check_config::run(&options, out),
@@ -152,6 +156,8 @@ fn finish(result: Result<(), Failure>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) if is_closed_pipe(failure.as_ref()) => ExitCode::SUCCESS,
+        // As `diff` and `terraform plan -detailed-exitcode` have it; the difference was printed.
+        Err(failure) if failure.is::<sale::Differs>() => ExitCode::from(2),
         Err(failure) => {
             eprintln!("noondrop: {}", chain(failure.as_ref()));
             ExitCode::FAILURE

@@ -3,6 +3,7 @@
 //! | variable | what it does |
 //! |---|---|
 //! | `NOONDROP_CONFIG` | the configuration file, where no `--config` names one |
+//! | `NOONDROP_URL`, `NOONDROP_SECRET`, `NOONDROP_SECRET_FILE` | which server `sale` asks, and as whom |
 //! | `NOONDROP_<SECTION>__<SETTING>` | overrides one setting |
 //! | `NOONDROP_TEST_…`, `NOONDROP_SLOW_TESTS` | read by the tests only |
 //!
@@ -12,6 +13,12 @@
 pub const PREFIX: &str = "NOONDROP_";
 /// Names the configuration file.
 pub const CONFIG: &str = "NOONDROP_CONFIG";
+/// The server that `sale` asks, where no `--url` names one.
+pub const URL: &str = "NOONDROP_URL";
+/// The secret that it asks with, where no `--secret-file` has one.
+pub const SECRET: &str = "NOONDROP_SECRET";
+/// A file that has the secret.
+pub const SECRET_FILE: &str = "NOONDROP_SECRET_FILE";
 /// Begins a variable that only tests read.
 pub const TEST_PREFIX: &str = "NOONDROP_TEST_";
 /// Turns the slow tests on.
@@ -51,7 +58,7 @@ pub fn variables() -> Vec<Variable> {
 /// Whether a variable is ours without being a setting.
 #[must_use]
 pub fn is_no_setting(name: &str) -> bool {
-    name == CONFIG || name == SLOW_TESTS || name.starts_with(TEST_PREFIX)
+    [CONFIG, URL, SECRET, SECRET_FILE, SLOW_TESTS].contains(&name) || name.starts_with(TEST_PREFIX)
 }
 
 #[cfg(test)]
@@ -60,7 +67,13 @@ mod tests {
 
     #[test]
     fn what_tests_read_is_no_setting() {
-        for name in ["NOONDROP_CONFIG", "NOONDROP_SLOW_TESTS", "NOONDROP_TEST_POSTGRES"] {
+        for name in [
+            "NOONDROP_CONFIG",
+            "NOONDROP_SECRET",
+            "NOONDROP_URL",
+            "NOONDROP_SLOW_TESTS",
+            "NOONDROP_TEST_POSTGRES",
+        ] {
             assert!(is_no_setting(name), "{name}");
         }
         assert!(!is_no_setting("NOONDROP_SERVER__LISTEN"));

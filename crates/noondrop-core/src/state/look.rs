@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use super::decide::hold_now;
 use super::{Catalog, NO_HOLD, State};
-use crate::ids::{Digest16, HoldId};
+use crate::ids::{Digest16, HoldId, Name};
 use crate::outcome::{HoldView, ItemView, SaleView, ShopView};
 use crate::refusal::SeatStanding;
 use crate::seats::{SeatDef, SeatNo};
@@ -20,6 +20,10 @@ pub struct SeatInfo {
     pub def: SeatDef,
     /// Where it stands.
     pub standing: SeatStanding,
+    /// Whether it counts towards the total: not one that was removed while somebody has it.
+    pub planned: bool,
+    /// The label under which it is set aside, or to which it goes back.
+    pub block: Option<Name>,
     /// The hold that has it.
     pub hold: Option<HoldNo>,
 }
@@ -221,7 +225,10 @@ impl State {
         let map = self.seating.map(item)?;
         let state = map.state(seat)?;
         let (def, standing) = (map.def(seat)?, self.standing(state));
-        Some(SeatInfo { no: seat, def, standing, hold: state.owner })
+        let sale = &self.books.sales[self.books.items[item.0 as usize].sale.0 as usize];
+        let label = state.block.and_then(|label| sale.labels().get(usize::from(label.0)));
+        let (planned, block) = (state.planned, label.cloned());
+        Some(SeatInfo { no: seat, def, standing, planned, block, hold: state.owner })
     }
 
     /// Every item, for metrics and audits.

@@ -102,8 +102,10 @@ pub struct LimitBody {
     per_buyer: u32,
 }
 
-const HOLD_SECONDS: u32 = 300;
-const EXTENSIONS: u8 = 2;
+/// What a sale has that does not say.
+pub(crate) const HOLD_SECONDS: u32 = 300;
+/// The same, of extensions.
+pub(crate) const EXTENSIONS: u8 = 2;
 
 fn time(field: &str, time: jiff::Timestamp) -> Result<Timestamp, Problem> {
     let ms = u64::try_from(time.as_millisecond());

@@ -167,9 +167,9 @@ pub struct SeatsQuery {
     at_least: Option<String>,
 }
 
-fn seat_value(seat: &SeatInfo) -> Value {
+fn seat_value(caller: &Caller, seat: &SeatInfo) -> Value {
     let tags: Vec<&str> = seat.def.tags.iter().map(Name::as_str).collect();
-    json!({
+    let mut value = json!({
         "seat": seat.def.name.as_str(),
         "section": seat.def.section.as_str(),
         "row": seat.def.row.as_str(),
@@ -178,7 +178,13 @@ fn seat_value(seat: &SeatInfo) -> Value {
         "tags": tags,
         "zone": seat.def.zone.as_ref().map(Name::as_str),
         "state": seat.standing.as_str(),
-    })
+        "planned": seat.planned,
+    });
+    // For whom seats are set aside is not for buyers.
+    if caller.role() != Role::Buyer {
+        value["block"] = seat.block.as_ref().map(Name::as_str).into();
+    }
+    value
 }
 
 /// `GET /v1/sales/{sale}/items/{item}/seats`
@@ -220,7 +226,7 @@ pub async fn list(
         response
     } else {
         let next = seats.last().filter(|_| seats.len() == limit).map(|seat| seat.no.0);
-        let seats: Vec<Value> = seats.iter().map(seat_value).collect();
+        let seats: Vec<Value> = seats.iter().map(|seat| seat_value(&caller, seat)).collect();
         value_response(StatusCode::OK, &json!({"seats": seats, "next_after": next}))
     };
     let headers = response.headers_mut();
@@ -251,7 +257,7 @@ pub async fn get(
         .await?;
     let found = answer.value.ok_or_else(|| Problem::missing("item", &item))?;
     let (info, hold) = found.ok_or_else(|| Problem::missing("seat", &seat))?;
-    let mut value = seat_value(&info);
+    let mut value = seat_value(&caller, &info);
     if let Some(hold) = hold.filter(|hold| may_see(&caller, hold)) {
         value["hold"] = hold.id.to_string().into();
         let buyer = hold.texts.as_ref().map(|texts| texts.buyer.as_str());

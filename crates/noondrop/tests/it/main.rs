@@ -18,6 +18,8 @@ mod http_world;
 mod program;
 mod rehearse;
 mod restore;
+mod sale;
+mod sale_proxy;
 mod shop;
 mod story;
 mod tidy;

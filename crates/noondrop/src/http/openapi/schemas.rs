@@ -270,7 +270,8 @@ fn seat_told() -> Value {
     let states =
         json!({"type": "string", "examples": ["free", "held", "sold", "blocked", "removed"]});
     let mut told = seat();
-    told.extend([("state", states), ("hold?", text()), ("buyer?", maybe(text()))]);
+    told.extend([("state", states), ("planned", json!({"type": "boolean"}))]);
+    told.extend([("block?", maybe(name())), ("hold?", text()), ("buyer?", maybe(text()))]);
     members(&told)
 }
 
