@@ -273,3 +273,52 @@ fn a_restored_log_is_cleaned_again() {
     shop.server.stop().unwrap();
     audited(&data);
 }
+
+/// The fact is among the lost rows; the list of digests that the answers gave is not.
+#[test]
+fn who_was_erased_after_the_copy_is_erased_again_by_a_list() {
+    let home = tempfile::tempdir().unwrap();
+    let (data, to, list) =
+        (home.path().join("data"), home.path().join("copy"), home.path().join("erased.txt"));
+    let mut shop = Shop::start(&data);
+    shop.admin.open(3_600);
+    buys(&mut shop, ANN);
+    buys(&mut shop, BOB);
+    // In the middle of buying in the copy, and not any more when he was erased.
+    let live = shop.admin.hold_with("cyd", &json!({"reference": "order-of-cyd"})).json();
+    backup(&data, &to);
+    let release = json!({"fence": live["fence"]});
+    let path = format!("/v1/holds/{}/release", live["id"].as_str().unwrap());
+    shop.admin.well("POST", &path, None, &release);
+    let mut digests = String::from("# erased in November\n\n");
+    for buyer in [ANN, "cyd"] {
+        let told = erase(&mut shop, buyer).json();
+        digests += told["buyer"].as_str().unwrap();
+        digests += "\n";
+    }
+    shop.server.kill().unwrap();
+    fs::rename(&data, home.path().join("old")).unwrap();
+
+    let restore = |list: &Path| {
+        let arguments = ["restore", "--json", "--from", text(&to), "--data", text(&data)];
+        noondrop(arguments.into_iter().chain(["--erasures", text(list)]))
+    };
+    fs::write(&list, "ann\n").unwrap();
+    let ran = restore(&list);
+    assert!(!ran.success && ran.err.contains("line 1 of"), "{ran:?}");
+    fs::write(&list, digests).unwrap();
+    let ran = restore(&list);
+    assert!(ran.success, "{ran:?}");
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(told["erasures"], 2);
+    audited(&data);
+    let mut shop = Shop::start(&data);
+    cleaned(&mut shop, row(told["to"].as_str().unwrap()));
+    assert_gone(&data, ANN);
+    assert_there(&data, BOB);
+    assert!(with_text(&files(&data), "order-of-cyd").is_empty());
+    let path = format!("/v1/holds/{}", live["id"].as_str().unwrap());
+    let seen = shop.admin.well("GET", &path, None, &Value::Null).json();
+    assert_eq!((&seen["buyer"], &seen["state"]), (&Value::Null, &json!("active")));
+    assert_eq!(erase(&mut shop, ANN).json()["already"], true);
+}
