@@ -152,8 +152,7 @@ fn what_a_buyer_does_after_his_erasure_is_kept_until_the_next() {
         (true, false)
     );
     let row = world.log.last().unwrap();
-    let entries = decode_row(1, &row.facts, &row.private);
-    let private = private.expect("a row that was written");
+    let entries = decode_row(1, &row.facts, &row.private).expect("a row that was written");
     let buyers =
         entries.iter().map(|entry| entry.private.as_ref().and_then(|texts| texts.buyer.as_deref()));
     let named: Vec<_> = buyers.collect();
