@@ -95,6 +95,29 @@ impl Digest16 {
     }
 }
 
+/// A text is no digest of 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Digest16Error;
+
+impl fmt::Display for Digest16Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not 32 hexadecimal digits")
+    }
+}
+
+impl core::error::Error for Digest16Error {}
+
+impl core::str::FromStr for Digest16 {
+    type Err = Digest16Error;
+
+    fn from_str(text: &str) -> Result<Self, Digest16Error> {
+        // A sign is no digit, though a number may have one.
+        let digits = text.len() == 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let number = u128::from_str_radix(text, 16).ok().filter(|_| digits);
+        number.map(|number| Self(number.to_be_bytes())).ok_or(Digest16Error)
+    }
+}
+
 impl fmt::Debug for Digest16 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

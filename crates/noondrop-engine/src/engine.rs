@@ -274,8 +274,8 @@ impl SequencerThread {
         let reloads = self.sequencer.tally().reloads;
         let reloaded = std::mem::replace(&mut self.reloads_seen, reloads) != reloads;
         self.shown = position;
-        self.shared.erasures.erased(self.sequencer.state.newest_erasure());
         self.shared.moved_to(position, reloaded);
+        self.shared.erasures.erased(self.sequencer.state.newest_erasure());
         self.shared.set_catalog(&self.sequencer.state.catalog());
         if self.sequencer.state.log_id() != self.log_id
             && let Some(digester) = self.sequencer.state.digester()

@@ -228,16 +228,16 @@ impl Pass<'_> {
         let mut reader = self.shared.opener.reader()?;
         let done = self.noted(&mut *reader)?;
         let query = self.handle.query_blocking(move |state, _| state.erased_after(done));
-        let asked = query.map_err(|_| Unfinished::Stopping)?.value;
-        let buyers = asked.len() as u64;
-        let mut eraser = Eraser::new(asked);
-        let Some(last) = eraser.last() else {
+        let erased = query.map_err(|_| Unfinished::Stopping)?.value;
+        let buyers = erased.len() as u64;
+        let mut finder = Eraser::new(erased);
+        let Some(last) = finder.last() else {
             self.shared.erasures.finish(done);
             return Ok(());
         };
         self.shared.erasures.note(|status| status.pending = buyers);
         info!(buyers, through = last.0, "taking erased texts out of the log");
-        let rewritten = self.rewrite(&mut *reader, &mut eraser, last)?;
+        let rewritten = self.rewrite(&mut *reader, &mut finder, last)?;
         let through = reader.row(last.0)?.ok_or(Unfinished::Changed)?.position();
         drop(reader);
         self.drop_snapshots(last)?;

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use noondrop_core::{Command, LogRestored, LossAccepted, Settings, limits};
+use noondrop_core::{Command, Digest16, LogRestored, LossAccepted, Settings, limits};
 
 /// Bounds and habits of one engine.
 #[derive(Clone, Debug)]
@@ -29,6 +29,8 @@ pub struct EngineOptions {
     pub accepted_loss: Option<LossAccepted>,
     /// The log was just made from a backup's copy: told by a fact, right after the copy's last row.
     pub restored: Option<LogRestored>,
+    /// Buyers who were erased in rows that the restored log may not have: erased again by facts.
+    pub erased: Vec<Digest16>,
     /// A snapshot is made once this many rows came since the last one.
     pub snapshot_every_rows: u64,
     /// A snapshot is made once it is this many seconds since the last one, if any row came.
@@ -55,6 +57,7 @@ impl Default for EngineOptions {
             settings: Settings::default(),
             accepted_loss: None,
             restored: None,
+            erased: Vec::new(),
             snapshot_every_rows: 100_000,
             snapshot_every_seconds: 600,
             snapshots_keep: 2,

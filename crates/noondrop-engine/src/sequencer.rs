@@ -141,7 +141,9 @@ impl<L: Log, C: Clock, E: Entropy> Sequencer<L, C, E> {
         let loss = self.options.accepted_loss.map(|loss| Fact::LossAccepted(loss).into());
         let changed = self.state.settings() != self.options.settings;
         let settings = changed.then(|| Fact::SettingsChanged(self.options.settings).into());
-        restored.into_iter().chain(loss).chain(settings).collect()
+        let erased = self.options.erased.iter();
+        let erased = erased.map(|buyer| Fact::BuyerErased(self.state.erased_again(*buyer)).into());
+        restored.into_iter().chain(loss).chain(settings).chain(erased).collect()
     }
 
     fn write_first_row(&mut self) -> Result<(), StartError> {

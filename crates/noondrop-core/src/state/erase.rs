@@ -13,7 +13,7 @@ use super::turn::Change;
 use super::{State, sum};
 use crate::fact::BuyerErased;
 use crate::ids::Digest16;
-use crate::units::{HoldNo, Seq, Timestamp};
+use crate::units::{ActorIx, HoldNo, Seq, Timestamp};
 
 /// When a buyer was forgotten last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -75,6 +75,15 @@ impl State {
     pub fn erased_after(&self, seq: Seq) -> Vec<(Digest16, Seq)> {
         let newer = self.erased.iter().filter(|(_, erasure)| erasure.seq > seq);
         newer.map(|(&buyer, erasure)| (buyer, erasure.seq)).collect()
+    }
+
+    /// The fact that erases a buyer who was erased in rows that a restored log does not have; also while he has live holds.
+    #[must_use]
+    pub fn erased_again(&self, buyer: Digest16) -> BuyerErased {
+        let holds = self.holds_of_buyer(buyer, None, usize::MAX);
+        let sale = holds.first().map(|no| &self.books.sales[self.holds.sale_of(*no).0 as usize]);
+        let shop = sale.map(|sale| sale.shop).unwrap_or_default();
+        BuyerErased { shop, buyer, holds: holds.len() as u64, by: ActorIx::SYSTEM }
     }
 
     /// The row of the newest erasure; 0: nobody was erased.

@@ -61,8 +61,8 @@ fn rewrite(world: &mut World) -> usize {
     let mut eraser = Eraser::new(world.state.erased_after(Seq(0)));
     let mut rewritten = 0;
     for row in &mut world.log {
-        let private =
-            eraser.rewritten(row.moment.seq, 1, &row.facts, &row.private).expect("it is there");
+        let private = eraser.rewritten(row.moment.seq, 1, &row.facts, &row.private);
+        let private = private.expect("a row that was written");
         if let Some(private) = private {
             assert_eq!(private.len(), row.private.len(), "it takes the place of the old one");
             assert_ne!(private, row.private);
@@ -152,7 +152,7 @@ fn what_a_buyer_does_after_his_erasure_is_kept_until_the_next() {
         (true, false)
     );
     let row = world.log.last().expect("it is there");
-    let entries = decode_row(1, &row.facts, &row.private).expect("it is there");
+    let entries = decode_row(1, &row.facts, &row.private).expect("a row that was written");
     let buyers =
         entries.iter().map(|entry| entry.private.as_ref().and_then(|texts| texts.buyer.as_deref()));
     let named: Vec<_> = buyers.collect();
@@ -196,7 +196,7 @@ fn texts_of(world: &World, of: &str) -> Vec<(HoldNo, String)> {
     let all = (0..world.state.next_hold_no().0).map(HoldNo);
     let own = all.filter(|no| world.state.hold_buyer(*no) == Some(buyer));
     own.map(|no| {
-        let texts = world.state.hold_by_no(no).expect("it is there").texts;
+        let texts = world.state.hold_by_no(no).expect("holds are dense").texts;
         (no, format!("{texts:?} {:?}", world.state.payment_ref(no)))
     })
     .collect()

@@ -9,6 +9,7 @@ mod copy;
 mod crash;
 mod damage;
 mod disk_full;
+mod erasing;
 mod failing_disk;
 mod memory;
 mod recovery;

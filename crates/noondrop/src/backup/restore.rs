@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use noondrop_core::{LogRestored, Seq, Settings, State};
+use noondrop_core::{Digest16, LogRestored, Seq, Settings, State};
 use noondrop_engine::{EngineOptions, Sequencer, SystemClock, SystemEntropy};
 use noondrop_log::sqlite::{SqliteCopy, SqliteLog, SqliteOpener, SqliteOptions};
 use noondrop_log::{LogOpener, Position, PositionRef, Throttle};
@@ -36,11 +36,13 @@ pub struct Restored {
     pub to: Position,
 }
 
-/// Checks a copy as a whole and makes a log of it in a data directory that has none.
+/// Checks a copy as a whole and makes a log of it in a data directory that has none. Who was `erased` is erased again: the fact
+/// of it may be among the rows that the copy does not have.
 pub fn restore(
     from: &Path,
     data: &Path,
     expect: Option<PositionRef>,
+    erased: Vec<Digest16>,
     progress: &mut dyn FnMut(Progress),
 ) -> Result<Restored, Failure> {
     let copy = place::find(from)?;
@@ -57,7 +59,7 @@ pub fn restore(
         .map_err(|error| could_not("write to", data, &error))?;
     let made = unfinished.path().join(LOG_FILE);
     fill(&copy, &made, verdict.head)?;
-    let to = go_on(&made, verdict.head, state.settings())?;
+    let to = go_on(&made, verdict.head, state.settings(), erased)?;
     let path = data.join(LOG_FILE);
     give_its_name(&made, &path)?;
     Ok(Restored { path, verdict, to })
@@ -110,11 +112,17 @@ fn fill(copy: &Path, made: &Path, checked: Position) -> Result<(), Failure> {
 
 /// Writes that the log was restored. This also lets everything lapse that is due by now: after it no turn is at a time
 /// before the restore, and no fence below those that the lost rows gave out.
-fn go_on(made: &Path, checked: Position, settings: Settings) -> Result<Position, Failure> {
+fn go_on(
+    made: &Path,
+    checked: Position,
+    settings: Settings,
+    erased: Vec<Digest16>,
+) -> Result<Position, Failure> {
     let log = SqliteLog::open(SqliteOptions::new(made))?;
     let options = EngineOptions {
         settings,
         restored: Some(LogRestored { after: Seq(checked.seq) }),
+        erased,
         ..EngineOptions::default()
     };
     let sequencer = Sequencer::recover(log, SystemClock, SystemEntropy::default(), options)?;

@@ -1,9 +1,11 @@
 //! `noondrop restore`: a log made of a backup's copy, in a data directory that has none.
 
+use std::fs;
 use std::io::{self, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use noondrop_core::Digest16;
 use noondrop_log::PositionRef;
 use serde_json::json;
 
@@ -29,6 +31,9 @@ pub struct Options {
     /// A position that you kept, such as 48112.9f3c2ab1: the copy must have it
     #[arg(long, value_name = "POSITION")]
     pub expect: Option<PositionRef>,
+    /// A file of the digests of buyers whom you erased, one a line: they are erased again
+    #[arg(long, value_name = "FILE")]
+    pub erasures: Option<PathBuf>,
     /// Print the result as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -46,12 +51,27 @@ impl Options {
     }
 }
 
+/// Digests, one a line; empty lines and those that begin with `#` are passed over.
+fn read_erasures(path: &Path) -> Result<Vec<Digest16>, Failure> {
+    let text = fs::read_to_string(path)
+        .map_err(|error| format!("could not read {}: {error}", path.display()))?;
+    let lines = text.lines().map(str::trim).zip(1..);
+    let named = lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'));
+    let read = named.map(|(line, number)| {
+        let wrong = |error| format!("line {number} of {} is {error}", path.display()).into();
+        line.parse().map_err(wrong)
+    });
+    read.collect()
+}
+
 /// Restores, and says from where the log goes on.
 pub fn run(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
     let data = options.data()?;
+    let erased = options.erasures.as_deref().map_or(Ok(Vec::new()), read_erasures)?;
+    let erasures = erased.len();
     let begun = steady();
     let looked_at = io::stderr().is_terminal();
-    let restored = restore(&options.from, &data, options.expect, &mut |progress| {
+    let restored = restore(&options.from, &data, options.expect, erased, &mut |progress| {
         if looked_at {
             show(progress);
         }
@@ -64,6 +84,7 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
             "facts": verdict.facts,
             "from": verdict.head.to_string(),
             "to": restored.to.to_string(),
+            "erasures": erasures,
             "log": restored.path.display().to_string(),
             "seconds": seconds,
         });
@@ -73,6 +94,9 @@ pub fn run(options: &Options, out: &mut dyn Write) -> Result<(), Failure> {
     writeln!(out, "✓ {} rows, {} facts were replayed and are good", verdict.rows, verdict.facts)?;
     writeln!(out, "restored to {} in {seconds} s", restored.path.display())?;
     writeln!(out, "the log goes on from {} and stands at {}", verdict.head, restored.to)?;
+    if erasures > 0 {
+        writeln!(out, "{erasures} buyers are erased again; the first start clears the files")?;
+    }
     writeln!(out, "what was answered after {} is lost: `noondrop compare` finds it", verdict.head)?;
     Ok(())
 }

@@ -91,7 +91,6 @@ impl Context<'_> {
 
 /// A decided "no".
 #[must_use]
-#[expect(clippy::too_many_lines, reason = "one arm for each refusal: the only mapping")]
 pub fn refusal_problem(refusal: &Refusal, context: &Context<'_>) -> Problem {
     let code = refusal.code();
     match refusal {
@@ -192,12 +191,13 @@ pub fn refusal_problem(refusal: &Refusal, context: &Context<'_>) -> Problem {
                 .with("now", *now)
         }
         Refusal::InvalidField { field, bound } => Problem::field(field, bound),
-        Refusal::BuyerHasLiveHolds { holds } => Problem::new(
-            code,
-            format!("The buyer has {holds} live holds. Release them, or wait until they end."),
-        )
-        .with("holds", *holds),
+        Refusal::BuyerHasLiveHolds { holds } => live_holds(code, *holds),
     }
+}
+
+fn live_holds(code: &str, holds: u32) -> Problem {
+    let detail = format!("The buyer has {holds} live holds. Release them, or wait until they end.");
+    Problem::new(code, detail).with("holds", holds)
 }
 
 fn bad_line(code: &str, line: u8, item: &str) -> Value {

@@ -209,6 +209,7 @@ impl Eyes {
             // What does not say whose it is belongs to the only shop there is.
             _ if self.is_alone() => true,
             Fact::ShopDefined(fact) => self.is_own(fact.shop),
+            Fact::SaleDefined(fact) => self.is_own(fact.shop),
             Fact::BuyerErased(fact) => self.is_own(fact.shop),
             Fact::ActorSeen(fact) => fact.shop == self.shop,
             Fact::KeyRepeated(fact) => self.keys.contains(&fact.key),

@@ -314,6 +314,7 @@ fn problem() -> Value {
         ("sale?", text()),
         ("item?", text()),
         ("seat?", text()),
+        ("holds?", count()),
         ("hold?", maybe(text())),
         ("superseded_by?", maybe(text())),
         ("payment_ref?", maybe(text())),
