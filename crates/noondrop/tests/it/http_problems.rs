@@ -214,6 +214,9 @@ fn of_buyers(met: &mut Met) {
     let mut body = floor("ada", 1);
     body["reference"] = json!("cart-1");
     let first = world.send(Who::Seller, &post("/v1/holds", &body).key("a")).done(201).json();
+    let ask = post("/v1/buyers/erase", &json!({"buyer": "ada", "reason": "by letter"}));
+    let problem = met.add(world.send(Who::Admin, &ask));
+    assert_eq!(problem["holds"], 1);
     body["buyer"] = json!("bob");
     let problem = met.add(world.send(Who::Seller, &post("/v1/holds", &body).key("b")));
     assert_eq!(problem["hold"], first["id"]);
