@@ -223,9 +223,6 @@ fn of_buyers(met: &mut Met) {
     let problem = met.add(world.try_hold("c", "ada", 4));
     assert_eq!((&problem["limit"], &problem["per_buyer"]), (&json!("four"), &json!(4)));
     world.hold("d", "ada", 1);
-    let erase = json!({"buyer": "ada", "reason": "asked"});
-    let problem = met.add(world.send(Who::Admin, &post("/v1/buyers/erase", &erase)));
-    assert_eq!(problem["holds"], 2);
     let problem = met.add(world.try_hold("e", "ada", 1));
     assert!(problem["hold"].as_str().is_some_and(|hold| hold.starts_with("hold_")), "{problem}");
     let problem = met.add(world.try_hold("f", "ada", 1));

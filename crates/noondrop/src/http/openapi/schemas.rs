@@ -321,7 +321,6 @@ fn problem() -> Value {
         ("opens_at?", maybe(time())),
         ("limit?", text()),
         ("per_buyer?", count()),
-        ("holds?", count()),
         ("used?", count()),
         ("total?", count()),
         ("now?", count()),
