@@ -6,7 +6,7 @@
 //! * [`holds`] · [`define`]: shops, sales, items · [`offers`]: how much of an item there is · [`blocks`]: units set aside ·
 //!   [`seats`]: those of an item · [`buyers`]: forgetting one ·
 //!   [`ledger`]: the log, read by [`reading`] · [`operations`]: for those who run it
-//! * [`body`] · [`keys`] · [`origin`] · [`overrides`]: reading requests · [`render`]: writing answers
+//! * [`body`], [`strict`] · [`keys`] · [`origin`] · [`overrides`]: reading requests · [`render`]: writing answers
 //! * [`codes`] · [`problem`] · [`error`]: the one mapping from refusals and faults to answers
 //! * [`server`]: one runtime per core, connections, shutting down
 //!
@@ -32,6 +32,7 @@ pub mod reading;
 pub mod render;
 pub mod seats;
 pub mod server;
+pub mod strict;
 
 use std::sync::Arc;
 

@@ -73,9 +73,13 @@ impl Seated {
         self.newest
     }
 
-    fn set(&mut self, seat: SeatNo, state: SeatState, at: Seq) -> SeatState {
+    fn note(&mut self, seat: SeatNo, at: Seq) {
         self.changed[seat.0 as usize] = at;
         self.newest = at;
+    }
+
+    fn set(&mut self, seat: SeatNo, state: SeatState, at: Seq) -> SeatState {
+        self.note(seat, at);
         self.map.set(seat, state)
     }
 }
@@ -214,6 +218,15 @@ impl State {
             let blocked = counts.blocked.checked_sub(unblocked.values().sum())?;
             Some(Counts { total, blocked, unplanned, ..counts })
         })
+    }
+
+    /// A hold's seats look different from now on, though nobody else has them: they are sold.
+    pub(super) fn note_seats(&mut self, hold: &Hold) {
+        let at = self.turn.moment.seq;
+        for (item, seat) in hold.kept_seats() {
+            let seated = self.seating.maps.get_mut(&item).expect("an item of seats");
+            seated.note(seat, at);
+        }
     }
 
     pub(super) fn seat_state(&self, item: ItemIx, seat: SeatNo) -> Option<SeatState> {

@@ -34,6 +34,7 @@ impl State {
         self.add(sum::entry(sum::PAYMENT, hold.no.0, &fact.payment.0));
         self.holds.payments.insert(hold.no, Payment { digest: fact.payment, text });
         self.turn.journal.push(Change::Paid(hold.no));
+        self.note_seats(&hold);
         self.replace(&hold);
         let no = fact.touched.hold;
         self.record_key(fact.touched.key, || KeyOutcome::Confirmed(no));

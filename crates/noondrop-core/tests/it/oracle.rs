@@ -148,6 +148,13 @@ impl Oracle {
         part.from.clone().or(returns.map(|returns| returns.label.to_string()))
     }
 
+    /// The block in which a lapsed part still is.
+    fn lapsed_into(&self, part: &Part) -> Option<String> {
+        let label = self.back_to(part)?;
+        let there = self.blocks.get(&(part.draws[0].clone(), label.clone())).copied();
+        if there.unwrap_or(0) >= part.lapsed { Some(label) } else { part.from.clone() }
+    }
+
     fn set_aside(&mut self, pool: &str, label: &str, units: u32) {
         if !self.labels.iter().any(|known| known == label) {
             self.labels.push(label.into());
@@ -436,8 +443,9 @@ impl Oracle {
             }
             if lines.is_empty() {
                 let again = lapsed.parts.iter().filter(|part| part.lapsed > 0);
-                lines =
-                    again.map(|part| (part.item.clone(), part.lapsed, part.from.clone())).collect();
+                lines = again
+                    .map(|part| (part.item.clone(), part.lapsed, self.lapsed_into(part)))
+                    .collect();
             }
         }
         for ((item, _, from), place) in lines.iter().zip(0..) {

@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 
 use super::app::App;
 use super::problem::Problem;
+use super::strict::Strict;
 
 /// A body's bytes, or why there are none: to be said after who asks is known to be allowed to.
 pub struct Raw(Result<Bytes, Problem>);
@@ -107,7 +108,8 @@ pub fn read<T: DeserializeOwned>(headers: &HeaderMap, raw: Raw) -> Result<T, Pro
         return Err(Problem::new("unsupported_media_type", "Send Content-Type: application/json."));
     }
     // The fast reader first; only a body that fails is read again, to say where.
-    serde_json::from_slice(&bytes).map_err(|_| explain::<T>(&bytes))
+    let read = serde_json::from_slice::<Strict<T>>(&bytes);
+    read.map(|body| body.0).map_err(|_| explain::<Strict<T>>(&bytes))
 }
 
 fn explain<T: DeserializeOwned>(bytes: &[u8]) -> Problem {

@@ -19,6 +19,7 @@ use super::holds::AtLeast;
 use super::problem::Problem;
 use super::render::{sale_value, shop_value};
 use super::seats::{SeatBody, defs};
+use super::strict::Strict;
 use crate::auth::Role;
 
 const ADMINS: &[Role] = &[Role::Admin];
@@ -88,8 +89,8 @@ pub struct SaleBody {
     extensions_max: Option<u8>,
     live_holds_per_buyer: Option<u32>,
     #[serde(default)]
-    limits: Vec<LimitBody>,
-    returns_to: Option<ReturnsBody>,
+    limits: Vec<Strict<LimitBody>>,
+    returns_to: Option<Strict<ReturnsBody>>,
 }
 
 /// A limit per buyer.
@@ -139,7 +140,7 @@ impl SaleBody {
             extensions_max: self.extensions_max.unwrap_or(EXTENSIONS),
             live_holds_per_buyer: self.live_holds_per_buyer,
             limits: limits.collect::<Result<_, Problem>>()?,
-            returns_to: self.returns_to.map(ReturnsBody::read).transpose()?,
+            returns_to: self.returns_to.map(|returns| returns.0.read()).transpose()?,
         })
     }
 }
@@ -227,7 +228,7 @@ pub struct ItemBody {
     total: Option<u32>,
     #[serde(default)]
     oversell_limit: u32,
-    seats: Option<Vec<SeatBody>>,
+    seats: Option<Vec<Strict<SeatBody>>>,
     #[serde(default)]
     counts_against: Vec<String>,
 }

@@ -20,6 +20,7 @@ use super::overrides::overriding;
 use super::problem::Problem;
 use super::render::{Texts, hold_body};
 use super::seats::{WishBody, seat_names};
+use super::strict::Strict;
 use crate::auth::Role;
 
 /// Most holds in one page.
@@ -40,12 +41,12 @@ pub struct HoldBody {
     buyer: String,
     reference: Option<String>,
     #[serde(default)]
-    lines: Vec<LineBody>,
+    lines: Vec<Strict<LineBody>>,
     ttl_seconds: Option<u32>,
     metadata: Option<serde_json::Map<String, Value>>,
-    supersedes: Option<HoldRefBody>,
+    supersedes: Option<Strict<HoldRefBody>>,
     retake: Option<String>,
-    confirm: Option<PaymentBody>,
+    confirm: Option<Strict<PaymentBody>>,
     #[serde(rename = "override")]
     overrides: Option<Vec<String>>,
     reason: Option<String>,
@@ -106,7 +107,7 @@ impl HoldBody {
     fn into_act(self, shop: &str, digester: &Digester) -> Result<Act, Problem> {
         let metadata = self.metadata.map(|map| metadata(&map)).transpose()?;
         let lines = self.lines.into_iter().enumerate();
-        let lines = lines.map(|(place, line)| line.into_asked(place));
+        let lines = lines.map(|(place, line)| line.0.into_asked(place));
         let lines = lines.collect::<Result<_, Problem>>()?;
         body::name("buyer", &self.buyer)?;
         let reference = self.reference.map(|text| {
@@ -207,8 +208,9 @@ pub struct PartBody {
     seats: Option<Vec<String>>,
 }
 
-fn parts(lines: Option<Vec<PartBody>>) -> Result<Option<Vec<LinePart>>, Problem> {
-    let part = |(place, part): (usize, PartBody)| {
+fn parts(lines: Option<Vec<Strict<PartBody>>>) -> Result<Option<Vec<LinePart>>, Problem> {
+    let part = |(place, part): (usize, Strict<PartBody>)| {
+        let part = part.0;
         let field = format!("lines[{place}].seats");
         let seats = part.seats.map(|seats| seat_names(&field, &seats)).transpose()?;
         Ok(LinePart { seats, ..LinePart::units(part.line, part.quantity) })
@@ -221,7 +223,7 @@ fn parts(lines: Option<Vec<PartBody>>) -> Result<Option<Vec<LinePart>>, Problem>
 #[serde(deny_unknown_fields)]
 pub struct ReleaseBody {
     fence: Option<u64>,
-    lines: Option<Vec<PartBody>>,
+    lines: Option<Vec<Strict<PartBody>>>,
     reason: Option<String>,
 }
 
@@ -274,7 +276,7 @@ pub async fn confirm(
 #[serde(deny_unknown_fields)]
 pub struct CancelBody {
     fence: u64,
-    lines: Option<Vec<PartBody>>,
+    lines: Option<Vec<Strict<PartBody>>>,
     /// `stock`, `destroyed` or a label; none: as the sale says.
     to: Option<String>,
     reason: String,

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::app::{App, Caller, is_known, position_header, value_response};
 use super::body::{self, LargeRaw, Path, Query};
 use super::problem::Problem;
+use super::strict::Strict;
 use crate::auth::Role;
 
 /// Most seats in one page.
@@ -61,8 +62,8 @@ fn seat_name(field: &str, text: &str) -> Result<Name, Problem> {
 }
 
 /// Seats that are defined in a list of a body.
-pub fn defs(list: &str, seats: Vec<SeatBody>) -> Result<Vec<SeatDef>, Problem> {
-    seats.into_iter().enumerate().map(|(place, seat)| seat.into_def(list, place)).collect()
+pub fn defs(list: &str, seats: Vec<Strict<SeatBody>>) -> Result<Vec<SeatDef>, Problem> {
+    seats.into_iter().enumerate().map(|(place, seat)| seat.0.into_def(list, place)).collect()
 }
 
 fn names(field: &str, texts: &[String]) -> Result<Vec<Name>, Problem> {
@@ -129,7 +130,7 @@ impl WishBody {
 #[serde(deny_unknown_fields)]
 pub struct SeatsBody {
     #[serde(default)]
-    add: Vec<SeatBody>,
+    add: Vec<Strict<SeatBody>>,
     #[serde(default)]
     remove: Vec<String>,
     reason: String,

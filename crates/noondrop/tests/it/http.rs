@@ -54,6 +54,16 @@ fn a_body_that_cannot_be_read_says_what_is_wrong_with_it() {
     let problem = send(base().json(&unknown)).refused(400, "unknown_field", "no");
     assert_eq!(problem["field"], "priority");
 
+    for list in
+        [json!(["noon", "ada"]), json!({"sale": "noon", "buyer": "ada", "lines": [["floor", 1]]})]
+    {
+        let problem = send(base().json(&list)).refused(400, "invalid_field", "no");
+        assert!(
+            problem["bound"].as_str().is_some_and(|bound| bound.contains("an object")),
+            "{problem}"
+        );
+    }
+
     let mut line = floor("ada", 1);
     line["lines"][0]["color"] = json!("red");
     let problem = send(base().json(&line)).refused(400, "unknown_field", "no");

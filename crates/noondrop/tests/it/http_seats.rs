@@ -153,8 +153,10 @@ fn seats_go_back_by_name_and_the_map_tells_what_changed() {
     let left = world.send(Who::Seller, &post(path_of(&held, "release"), &part)).done(200).json();
     assert_eq!(seats_of(&left), ["A-1-2"]);
     assert_eq!(left["lines"][0]["seats"][0], json!({"seat": "A-1-1", "gone": "released"}));
+    let (_, released) = changed(&position);
     let paid = json!({"fence": held["fence"], "payment_ref": "pay"});
     world.send(Who::Seller, &post(path_of(&held, "confirm"), &paid)).done(200);
+    assert_eq!(changed(&released).0, ["A-1-2=sold"], "a seat that is sold looks different");
     let change =
         json!({"add": [seat("C", 1, 1)], "remove": ["A-1-2", "A-1-3"], "reason": "a pillar"});
     let item = world.send(Who::Admin, &post(SEATS, &change).key("pillar")).done(200).json();
@@ -183,6 +185,26 @@ fn a_map_that_did_not_change_is_not_sent_again() {
         "invalid_field",
         "no",
     );
+}
+
+#[test]
+fn a_change_of_nothing_stays_nothing_when_it_comes_again() {
+    let world = hall();
+    let add = json!({"add": [seat("A", 1, 1)], "reason": "is there"});
+    let first = world.send(Who::Admin, &post(SEATS, &add).key("add")).done(200);
+    let remove = json!({"remove": ["A-1-1"], "reason": "a pillar"});
+    world.send(Who::Admin, &post(SEATS, &remove).key("remove")).done(200);
+    let again = world.send(Who::Admin, &post(SEATS, &add).key("add")).done(200);
+    assert_eq!(again.header("idempotency-replayed"), Some("true"));
+    assert_eq!(again.body, first.body);
+    let item = world.send(Who::Admin, &get("/v1/sales/noon/items/hall")).done(200).json();
+    assert_eq!(item["total"], 7);
+    let tags: Vec<String> = (0..32).map(|tag| format!("t{tag}")).collect();
+    let mut many = seat("Z", 1, 1);
+    many["tags"] = json!(tags);
+    let alone = put("/v1/sales/noon/items/pit", &json!({ "seats": [many] }));
+    let problem = world.send(Who::Admin, &alone).refused(400, "invalid_field", "no");
+    assert_eq!(problem["field"], "seats[0]");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::fact::{
     HoldTouched, LineTaken, LineWanted, Private, Short, Superseded,
 };
 use crate::limits::{HOLD_LINES_MAX, TOTAL_MAX, TTL_SECONDS_MAX};
-use crate::outcome::{HoldState, Outcome, SeatKept};
+use crate::outcome::{HoldState, Line, Outcome, SeatKept};
 use crate::planted::{self, Bug};
 use crate::refusal::Refusal;
 use crate::seats::{Found, SeatNo};
@@ -130,7 +130,7 @@ impl State {
         retaken: Option<&Hold>,
     ) -> Result<WantedLines, Refusal> {
         let wanted: WantedLines = match retaken {
-            Some(hold) if create.lines.is_empty() => lapsed_lines(hold),
+            Some(hold) if create.lines.is_empty() => self.lapsed_lines(hold),
             _ => self.named(sale, command, create)?,
         };
         if wanted.is_empty() || wanted.len() > HOLD_LINES_MAX {
@@ -328,16 +328,37 @@ fn lost(
 }
 
 /// What lapsed of a hold, seat by seat where it had some.
-fn lapsed_lines(hold: &Hold) -> WantedLines {
-    let lapsed = (0..hold.lines.len()).zip(1u8..).map(|(place, number)| {
-        let lapsed = hold.seats().iter().filter(|held| held.kept == SeatKept::Lapsed);
-        let seats = lapsed.filter(|held| held.line == number).map(|held| held.seat);
-        let (quantity, seats): (u32, Vec<SeatNo>) = (hold.lapsed(place), seats.collect());
-        let seats = if seats.is_empty() { WantedSeats::None } else { WantedSeats::Named(seats) };
-        let line = &hold.lines[place];
-        Wanted { item: line.item, quantity, from: line.from, seats }
-    });
-    lapsed.filter(|line| line.quantity > 0).collect()
+impl State {
+    fn lapsed_lines(&self, hold: &Hold) -> WantedLines {
+        let lapsed = (0..hold.lines.len()).zip(1u8..).map(|(place, number)| {
+            let lapsed = hold.seats().iter().filter(|held| held.kept == SeatKept::Lapsed);
+            let seats = lapsed.filter(|held| held.line == number).map(|held| held.seat);
+            let (quantity, seats): (u32, Vec<SeatNo>) = (hold.lapsed(place), seats.collect());
+            let line = &hold.lines[place];
+            let from = self.lapsed_into(hold.sale, line, quantity, &seats);
+            let seats =
+                if seats.is_empty() { WantedSeats::None } else { WantedSeats::Named(seats) };
+            Wanted { item: line.item, quantity, from, seats }
+        });
+        lapsed.filter(|line| line.quantity > 0).collect()
+    }
+
+    /// The block in which a lapsed line's units still are, so that they can be taken out again.
+    fn lapsed_into(
+        &self,
+        sale: SaleIx,
+        line: &Line,
+        quantity: u32,
+        seats: &[SeatNo],
+    ) -> Option<LabelIx> {
+        let label = self.books.back_to(sale, line.from)?;
+        let pool = self.books.items[line.item.0 as usize].draws[0];
+        let in_block = |seat: &SeatNo| {
+            self.seat_state(line.item, *seat).is_some_and(|state| state.block == Some(label))
+        };
+        let there = self.books.blocked(pool, label) >= quantity && seats.iter().all(in_block);
+        if there { Some(label) } else { line.from }
+    }
 }
 
 /// A refusal, and the hold that it is about, where there is one.

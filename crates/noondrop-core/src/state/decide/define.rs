@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::block::check_label;
-use super::seats::check_new;
+use super::plan::check_new;
 use super::share::Shared;
 use super::{By, Decided, Entries, invalid};
 use crate::command::{
@@ -160,7 +160,7 @@ impl State {
         let shared = self.shared_by(item, sale, put)?;
         let seats = put.seats.as_deref();
         if let Some(defs) = seats {
-            check_new(&SeatMap::new(), defs)?;
+            check_new(&SeatMap::new(), "seats", defs)?;
         }
         let number = |defs: &[SeatDef]| u32::try_from(defs.len()).expect("as many as were checked");
         let total = seats.map_or(put.total.unwrap_or(0), number);

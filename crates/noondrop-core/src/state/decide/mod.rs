@@ -9,6 +9,7 @@ mod create;
 mod define;
 mod erase;
 mod passing;
+mod plan;
 mod seats;
 mod share;
 mod stock;

@@ -1,22 +1,20 @@
-//! Seats: which ones a line gets, which ones a hold gives back, and which ones an item has.
+//! Seats: which ones a line gets, which ones a hold gives back, and which ones are set aside.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::vec::Vec;
 
 use smallvec::SmallVec;
 
 use super::create::{Wanted, WantedLines};
-use super::{By, Decided, Entries, invalid};
-use crate::command::{ItemSeats, KeyUse, LinePart, SeatsAsked};
-use crate::fact::{Draw, Entry, Fact, LineMoved, Private, SeatOut, SeatsChanged};
+use super::invalid;
+use crate::command::{LinePart, SeatsAsked};
+use crate::fact::{LineMoved, SeatOut};
 use crate::ids::Name;
 use crate::limits::{HOLD_SEATS_MAX, SEAT_LACKS_MAX};
-use crate::outcome::{ItemView, Outcome, SaleState};
 use crate::planted::{self, Bug};
 use crate::refusal::{LineRefusal, Refusal, SeatLack, StockCode};
-use crate::seats::{AddError, Found, NotFound, SeatDef, SeatMap, SeatNo, SeatState, Wish};
+use crate::seats::{Found, NotFound, SeatMap, SeatNo, SeatState, Wish};
 use crate::state::State;
 use crate::state::hold::{From, Hold};
 use crate::state::wishes::wish_of;
@@ -295,78 +293,9 @@ impl State {
         part.quantity = Some(quantity);
         Ok(out)
     }
-
-    pub(super) fn decide_seats(
-        &self,
-        by: &By,
-        key: Option<KeyUse>,
-        change: &ItemSeats,
-        out: &mut Entries,
-    ) -> Decided {
-        let sale = self.books.sale(by.shop, change.sale.as_str()).ok_or(Refusal::SaleNotFound)?;
-        if self.books.sales[sale.0 as usize].state == SaleState::Archived {
-            return Err(Refusal::SaleArchived);
-        }
-        let item = self.books.item(sale, change.item.as_str());
-        let item =
-            item.ok_or_else(|| Refusal::ItemNotFound { line: 0, item: change.item.clone() })?;
-        let map = self.seating.map(item);
-        let map =
-            map.ok_or_else(|| invalid("item", "an item of seats; this one has only a total"))?;
-        let removed = removed(map, &change.remove)?;
-        let (added, planned) = added(map, &change.add)?;
-        let mut view = self.books.item_view(item);
-        let total = view.counts.total as usize + added.len() + planned.len() - removed.len();
-        let owned = |seats: &[SeatNo]| {
-            let owned =
-                seats.iter().filter(|seat| map.state(**seat).is_some_and(|s| s.owner.is_some()));
-            u32::try_from(owned.count()).expect("few enough")
-        };
-        let blocked = removed.iter().filter(|seat| {
-            map.state(**seat).is_some_and(|state| state.owner.is_none() && state.block.is_some())
-        });
-        view.counts.total = u32::try_from(total).expect("few enough seats");
-        view.counts.unplanned = view.counts.unplanned + owned(&removed) - owned(&planned);
-        let mut unblocked: BTreeMap<LabelIx, u32> = BTreeMap::new();
-        for seat in blocked {
-            view.counts.blocked -= 1;
-            let label = map.state(*seat).and_then(|state| state.block).expect("it is blocked");
-            self.unblock_in(&mut view, label);
-            *unblocked.entry(label).or_default() += 1;
-        }
-        let draw = |(label, quantity)| Draw { pool: item, quantity, label: Some(label) };
-        let unblocked: Vec<Draw> = unblocked.into_iter().map(draw).collect();
-        if added.is_empty() && planned.is_empty() && removed.is_empty() {
-            return Ok(Outcome::Item(view));
-        }
-        let total = view.counts.total;
-        let fact = SeatsChanged {
-            item,
-            added,
-            planned,
-            removed,
-            total,
-            by: by.actor,
-            key,
-            unplanned: view.counts.unplanned,
-            unblocked: (!unblocked.is_empty()).then_some(unblocked),
-        };
-        let private = Private { reason: Some(change.reason.clone()), ..Private::default() };
-        out.push(Entry { fact: Fact::SeatsChanged(fact), private: Some(private) });
-        Ok(Outcome::Item(view))
-    }
 }
 
 impl State {
-    /// One unit less under a label, in an item that is told of.
-    fn unblock_in(&self, view: &mut ItemView, label: LabelIx) {
-        let name = &self.books.sales[view.sale.0 as usize].labels()[usize::from(label.0)];
-        for block in view.blocks.iter_mut().filter(|block| block.label == *name) {
-            block.quantity -= 1;
-        }
-        view.blocks.retain(|block| block.quantity > 0);
-    }
-
     /// The seats that are to be set aside, or put on sale again: those that are named, or the best.
     pub(super) fn seats_to_block(
         &self,
@@ -389,10 +318,12 @@ impl State {
                     let seat = map.find(name.as_str());
                     let seat =
                         seat.ok_or_else(|| Refusal::SeatNotFound { line: 0, seat: name.clone() })?;
-                    if seats.contains(&seat) {
-                        return Err(invalid("seats", "each seat once"));
-                    }
                     seats.push(seat);
+                }
+                let mut sorted = seats.clone();
+                sorted.sort_unstable();
+                if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+                    return Err(invalid("seats", "each seat once"));
                 }
                 if seats.len() != quantity as usize {
                     return Err(invalid("quantity", "the number of seats, or absent"));
@@ -412,73 +343,4 @@ impl State {
 
 fn all_of(hold: &Hold, line: u8) -> Vec<SeatOut> {
     hold.seats_out().into_iter().filter(|out| out.line == line).collect()
-}
-
-/// The seats that go; those that went before are left out.
-fn removed(map: &SeatMap, names: &[Name]) -> Result<Vec<SeatNo>, Refusal> {
-    let mut removed = Vec::with_capacity(names.len());
-    for name in names {
-        let seat = map.find(name.as_str());
-        let seat = seat.ok_or_else(|| Refusal::SeatNotFound { line: 0, seat: name.clone() })?;
-        if map.state(seat).is_some_and(|state| state.planned) {
-            removed.push(seat);
-        }
-    }
-    let mut sorted = removed.clone();
-    sorted.sort_unstable();
-    if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
-        return Err(invalid("remove", "each seat once"));
-    }
-    Ok(removed)
-}
-
-/// The seats that come: new ones, and those that come back. Those that are there already are left out.
-fn added(map: &SeatMap, defs: &[SeatDef]) -> Result<(Vec<SeatDef>, Vec<SeatNo>), Refusal> {
-    let (mut added, mut planned) = (Vec::new(), Vec::new());
-    for (place, def) in defs.iter().enumerate() {
-        let refused = |why: AddError| invalid(format!("add[{place}]"), format!("{why}"));
-        match map.check(def) {
-            Ok(()) => added.push(def.clone()),
-            Err(AddError::NameTaken(seat)) => {
-                let same = map.def(seat).is_some_and(|known| is_same(&known, def));
-                if !same {
-                    return Err(refused(AddError::NameTaken(seat)));
-                }
-                if map.state(seat).is_some_and(|state| !state.planned) {
-                    planned.push(seat);
-                }
-            }
-            Err(why) => return Err(refused(why)),
-        }
-    }
-    check_new(map, &added)?;
-    planned.sort_unstable();
-    planned.dedup();
-    Ok((added, planned))
-}
-
-/// Whether two descriptions are of one seat, whatever the order of the tags.
-fn is_same(known: &SeatDef, def: &SeatDef) -> bool {
-    let sorted = |tags: &[Name]| {
-        let mut tags = tags.to_vec();
-        tags.sort_unstable();
-        tags.dedup();
-        tags
-    };
-    let same_tags = sorted(&known.tags) == sorted(&def.tags);
-    same_tags
-        && SeatDef { tags: Vec::new(), ..known.clone() }
-            == SeatDef { tags: Vec::new(), ..def.clone() }
-}
-
-/// New seats must also go together with each other: tried out on a copy of what they are checked against.
-pub(super) fn check_new(map: &SeatMap, added: &[SeatDef]) -> Result<(), Refusal> {
-    if added.len() < 2 && map.len() + added.len() <= crate::seats::SEATS_MAX {
-        return Ok(());
-    }
-    let mut trial = if map.is_empty() { SeatMap::new() } else { map.clone() };
-    for (place, def) in added.iter().enumerate() {
-        trial.add(def).map_err(|why| invalid(format!("add[{place}]"), format!("{why}")))?;
-    }
-    Ok(())
 }
