@@ -36,16 +36,15 @@ impl State {
         let from = line.from.as_deref();
         let label = from.map(|label| self.books.sales[sale.0 as usize].label(label));
         let Some(mut wish) = wish_of(map, asked, label.flatten()) else { return };
-        if map.is_prepared(&wish, line.quantity) {
-            return;
-        }
+        let prepared = map.is_prepared(&wish, line.quantity);
         // Whatever the sections, the search is the same.
         wish.sections.clear();
         let wishes = &mut self.seating.wishes;
-        let recurs = wishes
-            .iter()
-            .any(|(of, many, seen)| *of == item && *many == line.quantity && *seen == wish);
-        if recurs {
+        let mut seen = wishes.iter();
+        let recurs = !prepared
+            && seen.any(|(of, many, seen)| *of == item && *many == line.quantity && *seen == wish);
+        // One that is prepared is prepared again: so those that are in use stay, whatever else is asked.
+        if prepared || recurs {
             let seated = self.seating.maps.get_mut(&item).expect("it was just there");
             seated.map.prepare(&wish, line.quantity);
             return;

@@ -29,14 +29,31 @@ pub struct BlockBody {
     reason: String,
 }
 
-impl BlockBody {
-    fn units(&self) -> Result<(u32, Option<Vec<Name>>), Problem> {
-        let seats = self.seats.as_ref().map(|seats| seat_names("seats", seats)).transpose()?;
+/// What both routes ask for.
+struct Asked {
+    sale: Name,
+    item: Name,
+    quantity: u32,
+    seats: Option<Vec<Name>>,
+    label: Name,
+    reason: String,
+}
+
+impl Asked {
+    fn read(sale: &str, item: &str, headers: &HeaderMap, raw: LargeRaw) -> Result<Self, Problem> {
+        let BlockBody { quantity, seats, label: text, reason } = body::read(headers, raw.into())?;
+        let seats = seats.map(|seats| seat_names("seats", &seats)).transpose()?;
         let named = seats.as_ref().map(|seats| u32::try_from(seats.len()).unwrap_or(u32::MAX));
-        let quantity = self.quantity.or(named);
-        let quantity =
-            quantity.ok_or_else(|| Problem::field("quantity", "a number, or seats by name"))?;
-        Ok((quantity, seats))
+        let quantity = quantity.or(named);
+        Ok(Self {
+            sale: body::path_name("sale", sale)?,
+            item: body::path_name("item", item)?,
+            quantity: quantity
+                .ok_or_else(|| Problem::field("quantity", "a number, or seats by name"))?,
+            seats,
+            label: label("label", &text)?,
+            reason: body::text("reason", &reason)?,
+        })
     }
 }
 
@@ -81,16 +98,9 @@ pub async fn item_block(
     raw: LargeRaw,
 ) -> Result<Response, Problem> {
     caller.needs(ADMINS)?;
-    let body: BlockBody = body::read(&headers, raw.into())?;
-    let (quantity, seats) = body.units()?;
-    let act = Act::ItemBlock(ItemBlock {
-        sale: body::path_name("sale", &sale)?,
-        item: body::path_name("item", &item)?,
-        quantity,
-        seats,
-        label: label("label", &body.label)?,
-        reason: body::text("reason", &body.reason)?,
-    });
+    let Asked { sale: of, item: name, quantity, seats, label, reason } =
+        Asked::read(&sale, &item, &headers, raw)?;
+    let act = Act::ItemBlock(ItemBlock { sale: of, item: name, quantity, label, reason, seats });
     let reply = app.execute(&caller, &headers, act, &format!("{sale}/{item}")).await?;
     Ok(app.respond(reply, StatusCode::OK).await)
 }
@@ -104,16 +114,10 @@ pub async fn item_unblock(
     raw: LargeRaw,
 ) -> Result<Response, Problem> {
     caller.needs(ADMINS)?;
-    let body: BlockBody = body::read(&headers, raw.into())?;
-    let (quantity, seats) = body.units()?;
-    let act = Act::ItemUnblock(ItemUnblock {
-        sale: body::path_name("sale", &sale)?,
-        item: body::path_name("item", &item)?,
-        quantity,
-        seats,
-        label: label("label", &body.label)?,
-        reason: body::text("reason", &body.reason)?,
-    });
+    let Asked { sale: of, item: name, quantity, seats, label, reason } =
+        Asked::read(&sale, &item, &headers, raw)?;
+    let act =
+        Act::ItemUnblock(ItemUnblock { sale: of, item: name, quantity, label, reason, seats });
     let reply = app.execute(&caller, &headers, act, &format!("{sale}/{item}")).await?;
     Ok(app.respond(reply, StatusCode::OK).await)
 }
